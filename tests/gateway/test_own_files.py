@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from everloop.app.access import new_token, token_scopes
 from everloop.app.records import open_records
 from everloop.core.people import Person, Role
 from everloop.files.folder import Folder
@@ -63,8 +64,8 @@ class TestOwn:
                 again = answer.status
             async with client.get("/api/files") as answer:
                 left = await answer.json()
-        at = told["files"][0].pop("at")
-        assert at > 0
+        at, url = told["files"][0].pop("at"), told["files"][0].pop("url")
+        assert (at > 0, url.startswith(f"/files/{REF}/a.bin?link=")) == (True, True)
         assert told == {
             "files": [{"file": REF, "name": "a.bin", "mime": "application/octet-stream", "bytes": 256}],
             "more": False,
@@ -102,6 +103,47 @@ class TestOwn:
             expected = ([404, 404, 400, 400, 404], "error") if theirs else ([200] * 5, "response")
             assert (statuses, frame["type"]) == expected
         assert await Folder(door.home / "files").get("ann", REF) == BYTES
+
+    async def test_the_owner_sees_to_the_files_of_others_and_nobody_else_does(self, openings: Any):
+        door = await openings(ScriptedModel([]))
+        async with open_records(door.home) as records:
+            await records.store.introduce(Person("web:ann", "Ann", Role.ADMIN))
+            hers = await new_token(records.store, "web:ann", "hers", token_scopes())
+        await upload(door, BYTES)
+        async with door.client(hers) as client, client.post("/api/files?name=h.txt", data=b"hers") as answer:
+            ref = (await answer.json())["file"]
+
+        async def asked(token: str, method: str, path: str) -> tuple[int, list[str]]:
+            async with door.client(token) as client, client.request(method, path) as answer:
+                told = await answer.json()
+                return answer.status, [each["name"] for each in told.get("files", [])]
+
+        owner, reader = await door.token(), await door.token("read")
+        assert await asked(owner, "GET", "/api/files?of=web:ann") == (200, ["h.txt"])
+        assert await asked(reader, "GET", "/api/files?of=web:ann") == (403, [])
+        assert await asked(hers, "GET", "/api/files?of=owner") == (403, [])
+        assert await asked(hers, "DELETE", f"/api/files/{REF}?of=owner") == (403, [])
+        assert await asked(hers, "GET", "/api/files?of=web:ann") == (200, ["h.txt"])
+        assert await asked(owner, "DELETE", f"/api/files/{ref}?of=web:ann") == (200, [])
+        assert await asked(hers, "GET", "/api/files") == (200, [])
+        assert await asked(owner, "GET", "/api/files") == (200, ["a.bin"])
+
+    async def test_the_link_in_the_list_opens_without_a_login_and_the_conversation_is_found(self, openings: Any):
+        door = await openings(ScriptedModel(lambda shown: Say("noted")))
+        await upload(door, BYTES)
+        token = await door.token()
+        async with door.socket(token) as wire:
+            await wire.send("message", id="m", session="api:talk", content="look", files=[{"file": REF, "name": "x"}])
+            await wire.until("response", id="m")
+        async with door.client(token) as client:
+            async with client.get("/api/files") as answer:
+                url = (await answer.json())["files"][0]["url"]
+            async with client.get("/api/sessions", params={"file": REF}) as answer:
+                found = [each["session"] for each in (await answer.json())["sessions"]]
+            async with client.get("/api/sessions", params={"file": f"file:{'0' * 64}"}) as answer:
+                none = (await answer.json())["sessions"]
+        status, _, data = await got(door, url)
+        assert (status, data, found, none) == (200, BYTES, ["api:talk"], [])
 
     async def test_a_part_of_a_file_is_given(self, openings: Any):
         door = await openings(ScriptedModel([]))

@@ -147,7 +147,7 @@ async def live(door: Door, role: Role) -> Recorded:
 
 
 KINDS = {"ref": ("ref",), "session": ("session",), "thread": ("thread",), "path": ("path",), "who": ("person",)}
-KINDS |= {"id": ("thread", "approval", "person", "token"), "account": ("person",)}
+KINDS |= {"id": ("thread", "approval", "person", "token"), "account": ("person",), "of": ("person",), "file": ("ref",)}
 FILLED: dict[str, Any] = {
     "q": WORD,
     "seq": 3,

@@ -442,6 +442,15 @@ class ApiAgent(GatewayAgent, Protocol):
     @property
     def largest_file(self) -> int: ...
 
+    @property
+    def link_seconds(self) -> int:
+        """For how long a signed link to a file holds."""
+        ...
+
+    async def link_key(self) -> bytes | None:
+        """By which it is signed. None where the vault is locked."""
+        ...
+
     async def file_quota(self, owner: str) -> int:
         """0: no limit."""
         ...

@@ -8,45 +8,20 @@ bucket go through here as well: it need not be reached from elsewhere, and all t
 import base64
 import hmac
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from hashlib import sha256
-from typing import Protocol
-from urllib.parse import quote
 
 import msgspec
 from aiohttp import web
 
-from ..core.message import Made, Media
-from ..core.ports import Clock, Directory, Files
-from ..readings.sent_names import plain_name
+from ..core.message import Made
 from .access.permissions import PUBLIC, Route
 from .api.files import send_kept
 from .file_links import link_of
 from .http.errors import Refused, refusal
+from .link_signing import LinkAgent, signature_of, signed_link
 
 NO_LONGER = "This link does not hold, or not any more."
 CACHE = "private, no-store"
 _TOKEN = 600  # characters
-
-
-class LinkAgent(Protocol):
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
-    def files(self) -> Files: ...
-
-    @property
-    def store(self) -> Directory: ...
-
-    @property
-    def link_seconds(self) -> int:
-        """For how long a link holds."""
-        ...
-
-    async def link_key(self) -> bytes | None:
-        """None where the vault is locked: then nothing is signed, and no link holds."""
-        ...
-
 
 Links = Callable[[str, Sequence[Made]], Awaitable[list[dict[str, str]]]]
 
@@ -57,28 +32,13 @@ def signing(agent: LinkAgent) -> Links:
     async def links(thread: str, files: Iterable[Made]) -> list[dict[str, str]]:
         told = []
         for made in files:
-            link = link_of(thread, made.seq, made.media)
-            key = await agent.link_key() if made.media.owner and made.media.file.startswith("file:") else None
+            link, media = link_of(thread, made.seq, made.media), made.media
+            key = await agent.link_key() if media.owner and media.file.startswith("file:") else None
             until = int(agent.clock.now()) + agent.link_seconds
-            told.append(link | {"url": _signed(key, made.media, until)} if key else link)
+            told.append(link | {"url": signed_link(key, media.owner, media.file, media.name, until)} if key else link)
         return told
 
     return links
-
-
-def _signed(key: bytes, media: Media, until: int) -> str:
-    body, name = msgspec.json.encode((media.owner, until)), plain_name(media.name)
-    token = f"{_text(body)}.{_signature(key, media.file, name, body)}"
-    return f"/files/{media.file}/{quote(name, safe='')}?link={token}"
-
-
-def _signature(key: bytes, ref: str, name: str, body: bytes) -> str:
-    signed = msgspec.json.encode([ref, name]) + b"\n" + body
-    return _text(hmac.digest(key, signed, sha256))
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def routes(agent: LinkAgent) -> list[Route]:
@@ -102,7 +62,7 @@ async def _owner(agent: LinkAgent, ref: str, name: str, token: str) -> str:
         raise Refused(404, "not_found", NO_LONGER)
     try:
         body = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        known = hmac.compare_digest(_signature(key, ref, name, body).encode(), signature.encode("utf-8", "replace"))
+        known = hmac.compare_digest(signature_of(key, ref, name, body).encode(), signature.encode("utf-8", "replace"))
         owner, until = msgspec.json.decode(body, type=tuple[str, int]) if known else ("", 0)
     except (ValueError, msgspec.DecodeError) as error:
         raise Refused(404, "not_found", NO_LONGER) from error

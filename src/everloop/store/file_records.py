@@ -5,6 +5,7 @@ from typing import Any
 from ..core.ports.files import FileRecord
 from .database import Database
 
+_BEGINNING = len("file:") + 12  # of a reference, by which a text names a file
 _ROWS = "SELECT owner, ref, name, mime, size, at FROM files"
 
 
@@ -36,6 +37,15 @@ class FileRecordRows(Database):
 
     async def owners_of_file(self, ref: str) -> list[str]:
         return [owner for (owner,) in await self._ask("SELECT owner FROM files WHERE ref = $1 ORDER BY owner", ref)]
+
+    async def threads_of_file(self, owner: str, ref: str) -> list[str]:
+        rows = await self._ask(
+            "SELECT e.thread, max(e.at) FROM threads t JOIN entries e ON e.thread = t.id "
+            "WHERE t.owner = $1 AND e.body LIKE $2 GROUP BY e.thread ORDER BY 2 DESC LIMIT 20",
+            owner,
+            f"%{ref[:_BEGINNING]}%",
+        )
+        return [thread for thread, _ in rows]
 
     async def forget_file(self, owner: str, ref: str) -> bool:
         return await self._changed_one("DELETE FROM files WHERE owner = $1 AND ref = $2 RETURNING ref", owner, ref)

@@ -289,6 +289,7 @@ VIEWS = (
     View("server", "#/settings/server", ".setting"),
     View("audit", "#/settings/audit", ".deeds li"),
     View("health", "#/settings/health", "table"),
+    View("own files", "#/settings/files", ".own-files li"),
     View("people", "#/settings/people", ".people article"),
     View("personas", "#/settings/personas", "article[data-persona]"),
     View("persona", "#/settings/personas", "article[data-persona]", edit_persona),

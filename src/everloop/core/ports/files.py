@@ -67,6 +67,10 @@ class FileRecords(Protocol):
 
     async def owners_of_file(self, ref: str) -> list[str]: ...
 
+    async def threads_of_file(self, owner: str, ref: str) -> list[str]:
+        """The conversations of the owner's that tell of it, the latest first. All that was said is read for it."""
+        ...
+
     async def forget_file(self, owner: str, ref: str) -> bool: ...
 
 

@@ -7,7 +7,13 @@ from msgspec import Meta, Struct
 from .shapes import ApiInput
 
 
-class OwnFilesQuery(ApiInput, frozen=True):
+class WhoseFile(ApiInput, frozen=True):
+    """`of` is somebody else, whose files the owner sees to."""
+
+    of: Annotated[str, Meta(max_length=200)] = ""
+
+
+class OwnFilesQuery(WhoseFile, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
     skip: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
 
@@ -17,11 +23,14 @@ class WholeRef(ApiInput, frozen=True):
 
 
 class OwnFile(Struct, frozen=True):
+    """`url` opens it; signed, so that it does without a login, until `files.link_seconds` have passed."""
+
     file: str
     name: str
     mime: str
     bytes: int
     at: float
+    url: str
 
 
 class OwnFiles(Struct, frozen=True):

@@ -12,10 +12,12 @@ from aiohttp import web
 
 from ...core.errors import EverloopError, MailRefused
 from ...core.log import UserSaid
+from ...core.people import Role
 from ...core.ports import Files
 from ..file_links import media_in
 from ..http.errors import Refused
 from ..http.sending import HEADERS, send_file
+from ..link_signing import signer
 from .file_shapes import FileGone, OwnFile, OwnFiles
 from .route import ApiAnswer, ApiCall
 from .shapes import FileKept
@@ -43,18 +45,34 @@ async def keep(call: ApiCall) -> ApiAnswer:
 
 async def list_own(call: ApiCall) -> ApiAnswer:
     """What one has sent and was given, the latest first, and how much room there is."""
-    user, asked = call.principal.user, call.query
+    user, asked = _whose(call), call.query
     found = await call.agent.store.recorded_files(user, limit=asked.limit + 1, skip=asked.skip)
-    shown = [OwnFile(each.ref, each.name, each.mime, each.size, each.at) for each in found[: asked.limit]]
+    sign = await signer(call.agent)
+    shown = [
+        OwnFile(each.ref, each.name, each.mime, each.size, each.at, sign(user, each.ref, each.name))
+        for each in found[: asked.limit]
+    ]
     used, quota = await call.agent.files.used(user), await call.agent.file_quota(user)
     return OwnFiles(shown, len(found) > asked.limit, used, quota or None, call.agent.largest_file)
 
 
 async def remove(call: ApiCall) -> ApiAnswer:
     """For good, also where a conversation tells of it."""
-    if not await call.agent.remove_file(call.principal.user, call.path.ref):
+    if not await call.agent.remove_file(_whose(call), call.path.ref):
         raise _missing()
     return FileGone(call.path.ref)
+
+
+def _whose(call: ApiCall) -> str:
+    """One's own; the owner sees to anybody's, as with `everloop files --of`. Raises Refused."""
+    who, of = call.principal, call.query.of
+    if of in ("", who.user):
+        return who.user
+    if who.role is not Role.OWNER:
+        raise Refused(403, "forbidden", "Only the owner sees to somebody else's files.")
+    who.need("admin")
+    who.check_lasting()
+    return str(of)
 
 
 async def _pieces(call: ApiCall) -> AsyncIterator[bytes]:

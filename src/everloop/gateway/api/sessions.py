@@ -27,10 +27,17 @@ HIDDEN = ("opaque",)  # blocks that only their provider can read
 
 async def list_sessions(call: ApiCall) -> ApiAnswer:
     asked = call.query
+    if asked.file:
+        return SessionList(await _telling_of(call, asked.file))
     found = await call.agent.store.conversations(
         call.principal.user, session=asked.session, archived=asked.archived, limit=asked.skip + asked.limit
     )
     return SessionList(found[asked.skip :])
+
+
+async def _telling_of(call: ApiCall, file: str) -> list[Conversation]:
+    threads = await call.agent.store.threads_of_file(call.principal.user, file)
+    return [await call.agent.sessions.find(each, call.principal.user) for each in threads[: call.query.limit]]
 
 
 async def search(call: ApiCall) -> ApiAnswer:

@@ -60,9 +60,10 @@ class OfApproval(ApiInput, frozen=True):
 
 class Listing(ApiInput, frozen=True):
     """`archived` adds those that were taken out of the list; `session` asks for those of one session; `skip` leaves out
-    so many of the latest, to read on."""
+    so many of the latest, to read on. `file` asks for those that tell of a file, put away or not."""
 
     archived: bool = False
+    file: Annotated[str, Meta(pattern="^(file:[0-9a-f]{64})?$")] = ""
     session: Annotated[str, Meta(max_length=200)] = ""
     skip: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     limit: Limit = 100

@@ -30,6 +30,7 @@ ROUTES = (
         files.remove,
         file_shapes.FileGone,
         at=file_shapes.WholeRef,
+        query=file_shapes.WhoseFile,
         further={404: "not there"},
     ),
     ApiRoute("GET", "/api/files/{ref}", "A file of yours that is kept", files.fetch, None, at=shapes.OfFile),
