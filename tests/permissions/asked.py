@@ -49,7 +49,7 @@ async def specs(folder: Path) -> dict[str, ToolSpec]:
             LocalBus(),
             8000,
             agent.store,
-            keeper=Attachments(Folder(folder / "files"), agent.store, 1000),
+            keeper=Attachments(Folder(folder / "files"), agent.store, lambda: 1000),
         )
         return {tool.spec.name: tool.spec for tool in made.tools}
 

@@ -161,7 +161,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     lease_seconds = settings.store.lease_seconds
     _make_workspace(settings, home)
     people, bus = KnownPeople(store, given.roles), LocalBus()
-    storage = await open_storage(opened, people)
+    storage = await open_storage(opened, people, lambda: live.now.settings)
     files = storage.files
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))

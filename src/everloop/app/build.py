@@ -132,7 +132,7 @@ class Builder:
         self._storage = storage
         self._bus = bus
         self._given = given
-        self._traits = traits_in(given.channels)
+        self.channels = self._traits = traits_in(given.channels)
         self._tools_given = tuple(tool for tool in given.tools if isinstance(tool, Tool))
         self._sources = tuple(source for source in given.tools if not isinstance(source, Tool))
         self._supervisor = supervisor

@@ -47,7 +47,8 @@ class GatewayDesk(Agent):
         self._export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
         self._opened = house.opened
         self._link_key: bytes | None = None
-        self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, live_settings.change)
+        changed, channels = live_settings.change, house.builder.channels
+        self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, changed, channels)
 
     async def _caught_up(self) -> Built:
         """What the settings have come to by now."""

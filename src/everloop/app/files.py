@@ -1,7 +1,7 @@
 """Where files are kept, how much of them, and for whom: from the settings."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -31,15 +31,17 @@ class FileStorage(Struct, frozen=True):
     shelves: RecordedShelves
 
 
-async def open_storage(opened: OpenHome, people: People) -> FileStorage:
-    """Raises SettingsError; VaultLocked where the keys of a bucket are to be found in the vault alone."""
+async def open_storage(opened: OpenHome, people: People, now: Callable[[], Settings] | None = None) -> FileStorage:
+    """`now` are the settings as they have become, by which limits go. Raises SettingsError; VaultLocked where the keys
+    of a bucket are to be found in the vault alone."""
     settings, records = opened.settings, opened.store
     if settings.files.url:
         files, shelves = _bucket(opened.home, settings.files, await _environment(opened))
     else:
         files, shelves = _folder(opened.home)
-    bounded = QuotaFiles(files, quotas_of(settings, people))
-    attachments = Attachments(bounded, records, settings.files.max_bytes)
+    now = now or (lambda: settings)
+    bounded = QuotaFiles(files, quotas_of(now, people))
+    attachments = Attachments(bounded, records, lambda: now().files.max_bytes)
     return FileStorage(files, bounded, attachments, RecordedShelves(shelves, records))
 
 
@@ -80,11 +82,11 @@ def _drafts(home: Path) -> Path:
     return home / "files" / HALF_WRITTEN
 
 
-def quotas_of(settings: Settings, people: People) -> QuotaOf:
+def quotas_of(now: Callable[[], Settings], people: People) -> QuotaOf:
     """What the owner has is theirs to bound; a group's files are as many as a person's."""
 
     async def quota_of(owner: str) -> int:
-        return quota_for(settings, Role.USER if is_chat(owner) else await people.role(owner))
+        return quota_for(now(), Role.USER if is_chat(owner) else await people.role(owner))
 
     return quota_of
 

@@ -161,8 +161,17 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
         network=now.tools.exec.network,
         unsafe_without_sandbox=now.tools.exec.unsafe_without_sandbox,
     )
+    limits = wanted.files
+    files = replace(
+        now.files,
+        max_bytes=limits.max_bytes,
+        quota=limits.quota,
+        guest_quota=limits.guest_quota,
+        link_seconds=limits.link_seconds,
+    )
     return replace(
         now,
+        files=files,
         agents=replace(now.agents, defaults=defaults),
         models=wanted.models,
         personas=wanted.personas,

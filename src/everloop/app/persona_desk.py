@@ -6,24 +6,38 @@ the home. All is checked before anything is written.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..bus.local import LocalBus
+from ..core.audit import line_of
+from ..core.channel import DOORS
 from ..core.errors import MailRefused
 from ..core.people import OWNER, Role
-from ..core.personas import NONE, WRONG_NAME, WRONG_PLACE, Persona, PersonaChoice, Personas, is_name, is_place
-from ..core.ports import Log
+from ..core.personas import (
+    NONE,
+    WRONG_NAME,
+    WRONG_PLACE,
+    Persona,
+    PersonaChoice,
+    Personas,
+    channel_in,
+    is_name,
+    is_place,
+)
+from ..core.ports import Audit, Log
 from ..core.thread import Thread
 from ..runtime.clock import SystemClock
 from ..runtime.people import KnownPeople
 from ..runtime.supervisor import Supervisor
 from ..settings.editor import SettingsEditor
+from ..settings.unused import switched_on
 from ..tools.bootstrap import FILES
 from ..tools.persona_files import PersonaFiles, checked_files
 from .build import Builder, Built, Overrides
+from .channels import OURS
 from .files import open_storage
 from .opening import opened_home
 from .personas import unknown_tools
@@ -32,15 +46,28 @@ from .settings_writing import write_noted
 Change = Callable[[Mapping[str, Any]], Awaitable[object]]
 
 
+class PersonaStore(Log, Audit, Protocol):
+    """What conversations have chosen, and where it is noted who changed what."""
+
+
 class PersonaDesk:
     file_names = tuple(FILES)
 
-    def __init__(self, home: Path, store: Log, now: Callable[[], Awaitable[Built]], change: Change) -> None:
-        """`now` is what the settings have come to by now, `change` changes them. Both raise SettingsError."""
+    def __init__(
+        self,
+        home: Path,
+        store: PersonaStore,
+        now: Callable[[], Awaitable[Built]],
+        change: Change,
+        brought: Collection[str] = (),
+    ) -> None:
+        """`now` is what the settings have come to by now, `change` changes them. Both raise SettingsError. `brought`
+        are the names of channels that a program has opened."""
         self._home = home
         self._store = store
         self._now = now
         self._change = change
+        self._brought = brought
 
     async def all(self) -> Personas:
         return (await self._now()).personas
@@ -87,6 +114,8 @@ class PersonaDesk:
         if not is_place(place):
             raise MailRefused(f"{place[:80]!r} is no place: {WRONG_PLACE}")
         persona, personas = None if name == NONE else await self.find(name), await self.all()
+        if persona:
+            await self._check_places((place,))
         before = personas.named.get(personas.at.get(place, ""))
         changes: dict[str, Any] = {}
         if before and before is not persona:
@@ -97,6 +126,15 @@ class PersonaDesk:
             await self._change(changes)
         answers = persona.name if persona else (await self.all()).after(place) or "the agent itself"
         return f"At {place} {answers} answers from the next turn on."
+
+    async def _check_places(self, places: Iterable[str]) -> None:
+        """That of each there is such a channel, or the persona would wait there for nobody. Raises MailRefused."""
+        known = {*DOORS, *OURS, *switched_on((await self._now()).settings.channels), *self._brought}
+        for place in places:
+            channel = channel_in(place)
+            if channel and channel not in known:
+                there = ", ".join(sorted(known))
+                raise MailRefused(f"{place[:80]}: there is no channel {channel[:40]!r}; there is {there}")
 
     async def answering(self, thread: str, session: str, person: str, role: Role) -> PersonaChoice:
         """Who answers somebody in a conversation of this session, and by which rule."""
@@ -111,6 +149,7 @@ class PersonaDesk:
             checked_files(files)
         except ValueError as error:
             raise MailRefused(str(error)) from error
+        await self._check_places(fields.get("places") or ())
         now = await self._now()
         if unknown := unknown_tools(Persona(name, tools=fields.get("tools")), now.kits.of(OWNER).tools):
             raise MailRefused(f"there is no tool {unknown[0][:80]!r}; there is {', '.join(now.kits.of(OWNER).tools)}")
@@ -118,6 +157,8 @@ class PersonaDesk:
             await now.models.look(fields["model"])
         if fields:
             await self._change({f"personas.{name}": dict(fields)})
+        if files:
+            await self._store.note(line_of("persona.files", name, {"files": sorted(files)}))
         await asyncio.to_thread(PersonaFiles(self._home, name).write, files)
         return await self.find(name)
 

@@ -37,6 +37,7 @@ DEEDS: Mapping[str, str] = {
     "grant.revoked": "what had been allowed ahead was taken back",
     "file.accepted": "a change of a file that stands in prompts was accepted",
     "file.refused": "a change of a file that stands in prompts was refused",
+    "persona.files": "files of a persona were about to be written",
     "tool.started": "a tool that has effects was about to run",
     "settings.changed": "settings were about to be written",
     "settings.failed": "they could not be, and are as they were",

@@ -75,6 +75,12 @@ def is_name(name: str) -> bool:
     return _NAME.fullmatch(name) is not None and name not in (DEFAULT, NONE)
 
 
+def channel_in(place: str) -> str:
+    """The channel that a place is of; "" where it is of none."""
+    _, _, rest = place.partition(":")
+    return re.split("[:/]", rest, maxsplit=1)[0]
+
+
 def is_place(place: str) -> bool:
     return _PLACE.fullmatch(place) is not None
 

@@ -7,7 +7,7 @@ reference, the kind and the size, and which tool can use it. Nothing is ever unp
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from pathlib import Path
 
 from ..core.errors import FileTooLarge, MailRefused
@@ -24,12 +24,16 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC  # a FIFO must 
 
 
 class Attachments:
-    """The KeepsFiles port. `largest` is what one file may have, in bytes."""
+    """The KeepsFiles port. `largest` says what one file may have at the moment, in bytes."""
 
-    def __init__(self, files: Files, records: FileRecords, largest: int) -> None:
+    def __init__(self, files: Files, records: FileRecords, largest: Callable[[], int]) -> None:
         self._files = files
         self._records = records
-        self.largest = largest
+        self._largest = largest
+
+    @property
+    def largest(self) -> int:
+        return self._largest()
 
     async def keep(self, owner: str, pieces: AsyncIterable[bytes], name: str, sent: bool = False) -> FileRecord:
         """`sent` by the person, and not made for them. Raises FileTooLarge, NoRoom, StoreFull."""

@@ -9,7 +9,7 @@ export const told = spoken({
   check: "Check the chain", checking: "Checking …", sound: (n, head) => `All ${n} lines are as they were written. The last is ${head}`,
   broken: (line, why) => `Line ${line} is not sound: ${why}.`,
   kinds: {
-    person: "People", account: "Accounts", budget: "Budgets", approval: "Approvals", grant: "Allowed ahead", file: "Prompt files", tool: "Tools that ran", settings: "Settings", secret: "Keys",
+    person: "People", account: "Accounts", budget: "Budgets", approval: "Approvals", grant: "Allowed ahead", persona: "Personas", file: "Prompt files", tool: "Tools that ran", settings: "Settings", secret: "Keys",
     token: "Tokens", password: "Passwords", link: "Links to log in", login: "Logins", conversation: "Conversations", outbox: "Outbox",
   },
 });
