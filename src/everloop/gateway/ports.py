@@ -45,7 +45,9 @@ class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, FileRecord
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
-class Supervised(Protocol):
+class RunningTask(Protocol):
+    """Of the gateway's, under the supervisor."""
+
     async def end(self) -> None:
         """When it returns, nothing of it runs any more."""
         ...
@@ -93,7 +95,7 @@ class GatewayAgent(Protocol):
         """What runs for as long as it is open: channels, the scheduler, the exporter of spans, patrols."""
         ...
 
-    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> RunningTask:
         """Have something of the gateway's run beside everything else; what fails is begun again."""
         ...
 
