@@ -63,6 +63,12 @@ class Simulated:
             self.clock.set(self.clock.now() + step)
             await asyncio.sleep(0.005)
 
+    async def pass_until_done(self, task: "asyncio.Task[Any]") -> None:
+        async def is_done() -> bool:
+            return task.done()
+
+        await self.pass_until(is_done)
+
 
 @pytest.fixture
 def simulated(home: Any, tmp_path: Path) -> Simulated:
@@ -100,6 +106,7 @@ async def test_a_question_lapses_after_its_day_and_not_before(simulated: Simulat
         simulated.clock.set(BEGAN + DAY - 60)
         assert [each.id for each in await agent.approvals()] == [approval.id]
         simulated.clock.set(BEGAN + DAY + 1)
+        await simulated.pass_until_done(asking)  # who looked a moment before looks again a second later
         assert (await asking).content == "done"
         row = await agent.store.session("api:default")
         log = [each.entry for each in await agent.store.history(row.id, 0, 100)]
