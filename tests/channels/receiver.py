@@ -27,7 +27,7 @@ def message(text: str, chat: str = "room", author: str = "anna", **more: Any) ->
 
 
 class Program:
-    """What it was sent, by id, and how often. `judge` says with which status a post is answered that is new to it."""
+    """What it was sent, by id, and how often. `judge` says with which status a post is answered."""
 
     def __init__(self, judge: Callable[[int], int] = lambda posts: 200) -> None:
         self.url = ""
@@ -55,7 +55,7 @@ class Program:
         sent = {name.lower(): value for name, value in request.headers.items()}
         id = check(sent, body, [SECRET.encode()], time.time())
         self.posts[id] += 1
-        status = 200 if id in self.taken else self._judge(self.posts.total())
+        status = self._judge(self.posts.total())
         if status < 300:
             async with self._more:
                 assert self.taken.setdefault(id, json.loads(body)) == json.loads(body)
