@@ -238,7 +238,7 @@ def weight_of(wire) -> int:
     return wire._protocol.weight
 
 
-MOST_HELD = 2**18
+MOST_HELD = 2**18 + 2**21  # and what one slice of empty messages, or of packed ones, may become
 
 
 @pytest.mark.parametrize("form", ["small", "empty", "packed", "large"])
@@ -251,18 +251,18 @@ async def test_a_host_is_not_read_while_nobody_takes_what_it_said(form: str):
         "large": (frame(BINARY, os.urandom(MOST)), TERMS, ""),
     }[form]
     wire, line = wired(terms, more)
-    count = min(2**18 // len(message), 5000) if form != "packed" else 300
+    count = min(2**18 // len(message), 20_000) if form != "packed" else 300
     data = message * (2 * count)
     wire.data_received(data)
     for _ in range(1000):
         await asyncio.sleep(0)
     assert not line.listening.is_set()
-    assert weight_of(wire) <= MOST_HELD + 12 * MOST
+    assert weight_of(wire) <= MOST_HELD
     first = await wire.receive()
     got = 1
     while got < 2 * count:
         assert await wire.receive() == first
-        assert weight_of(wire) <= MOST_HELD + 12 * MOST
+        assert weight_of(wire) <= MOST_HELD
         got += 1
     assert line.listening.is_set()
     assert weight_of(wire) == 0
@@ -272,7 +272,7 @@ async def test_a_host_is_not_read_while_nobody_takes_what_it_said(form: str):
 
 async def test_of_many_frames_at_once_others_have_their_turn():
     wire, line = wired()
-    wire.data_received(frame(PONG) * 20_000)
+    wire.data_received(frame(PONG) * 100_000)
     turns = 0
 
     async def have_a_turn() -> None:

@@ -14,7 +14,7 @@ from .socket_liveness import Liveness
 from .socket_protocol import Message, SocketProtocol
 
 _MOST_WAITING = 2**18  # bytes of messages that nobody has taken yet: more of them have to wait at the host
-_SLICE = 2**12  # bytes that are understood at a time, of which every two may be a frame
+_SLICE = 2**14  # bytes that are understood at a time, of which every two may be a frame
 _PACKED_SLICE = 2**10  # the same where they are packed, and may become a thousand times as many
 _FRAMES_AT_ONCE = 500  # after which others have their turn
 _FAREWELL_SECONDS = 5.0  # that the host has to answer ours
