@@ -22,9 +22,10 @@ from everloop.core.errors import (
     ProviderError,
     SocketRefused,
 )
-from everloop.core.ports import SocketTerms
+from everloop.core.ports import SocketTerms, WebSockets
 from everloop.net.open import OpenHttp
 from everloop.net.trusted import TrustedHttp
+from everloop.testing.cassette import Cassette
 
 HI = frame(TEXT, b"hi")
 
@@ -306,6 +307,12 @@ async def test_a_refused_address_does_not_tell_its_token():
         with pytest.raises(AddressRefused) as caught:
             OpenHttp().websocket(url)
         assert "secret" not in f"{caught.value!r} {caught.value.__cause__!r}"
+
+
+def test_a_channel_can_ask_whether_it_was_given_one_that_has_websockets():
+    assert isinstance(TrustedHttp(), WebSockets)
+    assert isinstance(OpenHttp(), WebSockets)
+    assert not issubclass(Cassette, WebSockets)
 
 
 def loaded(*code: str) -> str:

@@ -144,6 +144,8 @@ class WebSocketConnection(asyncio.Protocol):
 
     def _understand(self) -> None:
         """As much as may wait, and not all at once: a little can be work for long."""
+        if self._next_slice:
+            self._next_slice.cancel()
         self._next_slice, until = None, self._protocol.frames + _FRAMES_AT_ONCE
         while self._unread and self._protocol.weight < _MOST_WAITING:
             if self._protocol.frames >= until:

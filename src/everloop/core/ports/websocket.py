@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -57,8 +57,10 @@ class WebSocket(Protocol):
         """What the other side said with its code, in one line."""
 
 
+@runtime_checkable
 class WebSockets(Protocol):
-    """WebSockets to other hosts. Raises SettingsError where the package for them is missing."""
+    """WebSockets to other hosts; our `Http` has them, one of somebody else's may not. Raises SettingsError where the
+    package for them is missing."""
 
     def websocket(
         self, url: str, *, headers: Mapping[str, str] = {}, terms: SocketTerms = PLAIN_TERMS, named_by: str = ""
