@@ -144,6 +144,9 @@ class Line:
         self._wire = wire
         return b"", False
 
+    def set_protocol(self, wire: WebSocketConnection) -> None:
+        self._wire = wire
+
     def write(self, data: bytes) -> None:
         self.written += data
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.net.socket_peers import TEXT, Peer, agreement, frame, hosting
+from tests.net.socket_peers import TEXT, Line, Peer, agreement, frame, hosting
 
 from everloop.core.errors import (
     AddressRefused,
@@ -20,10 +20,14 @@ from everloop.core.errors import (
     HostTimeout,
     HostUnreachable,
     ProviderError,
+    SocketClosed,
     SocketRefused,
 )
-from everloop.core.ports import SocketTerms, WebSockets
+from everloop.core.ports import PLAIN_TERMS, SocketTerms, WebSockets
+from everloop.net.connection import HttpConnection
 from everloop.net.open import OpenHttp
+from everloop.net.socket_connection import WebSocketConnection
+from everloop.net.socket_protocol import SocketProtocol
 from everloop.net.trusted import TrustedHttp
 from everloop.testing.cassette import Cassette
 
@@ -91,15 +95,20 @@ async def test_a_refusal_is_told_with_its_status_and_what_was_said(http, answer,
 
 
 async def test_no_more_of_a_refusal_is_kept_than_its_beginning(http):
+    sent = 0
+
     async def speak(peer: Peer) -> None:
+        nonlocal sent
         await peer.hear_request()
         peer.writer.write(b"HTTP/1.1 403 No\r\n\r\n")
         while True:
             peer.writer.write(b"no " * 10_000)
             await peer.writer.drain()
+            sent += 30_000
 
     async with hosting(speak) as url:
         error = await refusal(http, url)
+    assert sent < 20_000_000  # what the system holds in between, and no more
     assert isinstance(error, SocketRefused)
     assert (len(error.body), len(str(error))) == (2000, len(f"{url[5:-1]} refuses the WebSocket (403): ") + 200)
 
@@ -138,6 +147,34 @@ async def test_the_same_answer_with_all_that_belongs_to_it_opens_one(http):
     ) as url:
         with pytest.raises(ProviderError, match="broke off the WebSocket"):
             await open_one(http, url)
+
+
+@pytest.mark.parametrize("comes", ["with it", "after it", "in pieces, and then it ends", "and then it ends"])
+async def test_what_comes_behind_the_agreement_before_anybody_looks_is_heard(comes: str):
+    line, connection = Line(), HttpConnection()
+    connection.connection_made(line)  # type: ignore[arg-type]
+    connection.send(b"GET / HTTP/1.1\r\n\r\n", 30.0)
+    head = agreement("key")
+    pieces = {
+        "with it": [head + HI],
+        "after it": [head, HI],
+        "in pieces, and then it ends": [head + HI[:1], *(bytes([each]) for each in HI[1:])],
+        "and then it ends": [head + HI],
+    }[comes]
+    for piece in pieces:
+        connection.data_received(piece)
+    if comes.endswith("ends"):
+        connection.eof_received()
+        connection.connection_lost(None)
+    assert (await connection.head()).status == 101
+    wire = WebSocketConnection(SocketProtocol(PLAIN_TERMS), "host", PLAIN_TERMS, str)
+    wire.start(connection)
+    assert await wire.receive() == "hi"
+    if comes.endswith("ends"):
+        with pytest.raises(SocketClosed, match="broke off"):
+            await wire.receive()
+    line.abort()
+    await wire.close()
 
 
 NOT_HTTP = {
