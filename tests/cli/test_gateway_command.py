@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 from tests.cli.person import Person, Ran, is_one_plain_sentence
+from tests.ports import free_port
 
 from everloop.testing import Call, Say, Wait
 
@@ -42,11 +43,6 @@ async def start(person: Person, port: int, links: bool = True) -> Running:
         said.append((await process.stderr.readline()).decode())
     assert said[0].startswith("everloop gateway: http"), said
     return Running(process, said[0].split()[-1], said)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 async def new_token(person: Person, *arguments: str) -> str:
@@ -135,6 +131,19 @@ async def test_the_settings_say_where_it_listens(person):
     process.terminate()
     await process.communicate()
     assert said == f"everloop gateway: http://127.0.0.1:{port}\n"
+
+
+async def test_an_invitation_leads_to_where_the_gateway_listens(person):
+    await person.run("users", "add", "ann")
+    before = (await person.run("users", "invite", "ann")).out
+    gateway = await start(person, 0)
+    (invited,) = (await person.run("users", "invite", "ann")).out.splitlines()
+    async with aiohttp.ClientSession() as client, client.get(invited, allow_redirects=False) as answer:
+        came = answer.status
+    await gateway.stop()
+    after = (await person.run("users", "invite", "ann")).out
+    assert (invited.startswith(f"{gateway.url}/login?code="), came) == (True, 303)
+    assert [link.startswith("http://127.0.0.1:18790/login?code=") for link in (before, after)] == [True, True]
 
 
 async def test_killed_in_the_middle_of_an_answer_it_shows_the_truth_once(person, model):

@@ -36,10 +36,9 @@ from ..runtime.erasures import Erasures
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.membership import Membership
-from ..runtime.people import KnownPeople
+from ..runtime.people import KnownPeople, Speakers
 from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
-from ..runtime.speakers import Speakers
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of
@@ -59,6 +58,7 @@ from .secrets import take_out
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
+from .whereabouts import listening_at
 
 if TYPE_CHECKING:
     from ..gateway.server import Gateway
@@ -139,7 +139,8 @@ async def serve(
         open_desk(folder, settings, **given) as desk,
         answer(desk, loaded.gateway, folder, version=__version__, grace=grace) as gateway,
     ):
-        yield gateway
+        with listening_at(folder, gateway.url):
+            yield gateway
 
 
 @asynccontextmanager

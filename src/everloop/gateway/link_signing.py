@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from ..core.ports import Clock, Directory, Files
-from ..readings.sent_names import plain_name
+from ..readings.filenames import plain_name
 from .file_links import last_of
 
 

@@ -2,11 +2,11 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, unquote
 
 from ..core.errors import ProviderError
-from ..readings.encodings import forms_of
+from .encodings import forms_of
 
 _SHORTEST = 8  # characters; a shorter word is no secret ("ollama", "none"), and would be found in any text
 _HARMLESS = {
@@ -18,10 +18,18 @@ _LOGIN = re.compile(r"//([^/:@?#]*):([^/@?#]*)@")
 
 def hide_secrets(error: ProviderError, url: str, headers: Mapping[str, str]) -> None:
     """Take the secrets of a request out of the error's text, also one of which an excerpt has cut off the end."""
-    words = [word for word in (*_words_in(headers), *_password_in(url), *_query_in(url)) if len(word) >= _SHORTEST]
-    if words:
-        begun = {form: form[: _SHORTEST * max(1, len(form) // len(word))] for word in words for form in forms_of(word)}
-        error.args = (_without(begun, str(error)),)
+    error.args = (without_secrets(str(error), secrets_in(url, headers)),)
+
+
+def secrets_in(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """What a request says in confidence."""
+    return (*_words_in(headers), *_password_in(url), *_query_in(url))
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    words = [word for word in secrets if len(word) >= _SHORTEST]
+    begun = {form: form[: _SHORTEST * max(1, len(form) // len(word))] for word in words for form in forms_of(word)}
+    return _without(begun, text) if begun else text
 
 
 def _words_in(headers: Mapping[str, str]) -> Iterator[str]:

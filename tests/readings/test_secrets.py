@@ -4,10 +4,10 @@ import json
 from base64 import b64encode, urlsafe_b64encode
 
 import pytest
-from tests.canary import holds_a_key
 
 from everloop.core.errors import HostFailed, RateLimited
-from everloop.providers.secrets import hide_secrets
+from everloop.readings.secrets import hide_secrets
+from tests.canary import holds_a_key
 
 KEY = "sk-canary-one/+1"
 OTHER = "sk-canary-two"
