@@ -14,7 +14,7 @@ from ..http.repeats import Repeats
 from ..http.streaming import AnswerDelta, SseEvent, stream
 from ..ports import TurnAgent
 from . import chat_shapes
-from .reply import NO_RETRY, answered, chat_usage, error_of, named, now
+from .reply import NO_RETRY, Attached, answered, attached_to, chat_usage, error_of, named, now
 from .request import ClientRequest
 from .to_inbound import write
 from .trim import StreamTrimmer, trimmed
@@ -29,13 +29,13 @@ async def complete(agent: TurnAgent, repeats: Repeats, request: web.Request) -> 
     inbound = await write(agent, request, asking, plain)
     with repeats.attempt(agent.store, request, inbound).waits() as attempt:
         if asking.stream:
-            return await stream(agent, request, attempt, _ChatStream(asking), NO_RETRY)
-        return await answered(agent, request, attempt, lambda answer: _completion(answer, asking))
+            return await stream(agent, request, attempt, _ChatStream(agent, asking), NO_RETRY)
+        return await answered(agent, request, attempt, lambda answer, attached: _completion(answer, asking, attached))
 
 
-def _completion(answer: Answer, asking: ClientRequest) -> dict[str, Any]:
+def _completion(answer: Answer, asking: ClientRequest, attached: Attached) -> dict[str, Any]:
     content = with_unknown(trimmed(answer.content, asking.json, asking.stops), answer.unknown)
-    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None, **attached}
     if answer.calls:
         message["content"] = content or None
         message["tool_calls"] = _plain(answer)
@@ -66,7 +66,8 @@ def _id() -> str:
 
 
 class _ChatStream:
-    def __init__(self, asking: ClientRequest) -> None:
+    def __init__(self, agent: TurnAgent, asking: ClientRequest) -> None:
+        self._agent = agent
         self._usage = asking.usage
         self._chunks = _CompletionChunks(asking.brought.model)
         self._trimming = StreamTrimmer(asking.json, asking.stops)
@@ -79,7 +80,8 @@ class _ChatStream:
 
     async def end(self, answer: Answer, missing: AnswerDelta | None) -> list[SseEvent]:
         pieces = [*(self._trimming.pieces(missing) if missing else ()), *self._trimming.rest()]
-        return [*((chunk, "") for chunk in self._chunks.end(answer, pieces, self._usage)), ("[DONE]", "")]
+        attached = await attached_to(self._agent, answer)
+        return [*((chunk, "") for chunk in self._chunks.end(answer, pieces, self._usage, attached)), ("[DONE]", "")]
 
     def fail(self, refused: Refused) -> list[SseEvent]:
         return [({"error": error_of(refused)}, "")]
@@ -112,14 +114,16 @@ class _CompletionChunks:
         self.begun = True
         return self._chunk({"role": "assistant", "content": ""})
 
-    def end(self, answer: Answer, missing: Sequence[AnswerDelta], usage: bool) -> list[dict[str, Any]]:
+    def end(
+        self, answer: Answer, missing: Sequence[AnswerDelta], usage: bool, attached: Attached
+    ) -> list[dict[str, Any]]:
         chunks = [self.more(piece) for piece in missing]
         delta: dict[str, Any] = {} if self.begun else {"role": "assistant", "content": ""}
         if answer.calls:
             delta["tool_calls"] = [{"index": index, **call} for index, call in enumerate(_plain(answer))]
             chunks.append(self._chunk(delta))
             delta = {}
-        chunks.append(self._chunk(delta, _finish(answer)))
+        chunks.append(self._chunk(delta | attached, _finish(answer)))
         if usage:
             chunks.append({**self._chunk({}), "choices": [], "usage": chat_usage(answer.usage)})
         return chunks

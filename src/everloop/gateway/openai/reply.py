@@ -14,6 +14,7 @@ from ..http.handler import Handler
 from ..http.repeats import Attempt
 from ..http.whole_answer import give
 from ..ports import TurnAgent
+from ..signed_links import signing
 
 # OpenAI's clients try again by themselves after 409, 429 and 5xx; that would be another turn.
 NO_RETRY = {"x-should-retry": "false"}
@@ -34,13 +35,22 @@ def in_their_shape(handler: Handler) -> Handler:
     return answer
 
 
+Attached = dict[str, Any]
+"""`attachments`, a field of ours: the files that came of a turn, as signed links. Nothing where there are none."""
+
+
+async def attached_to(agent: TurnAgent, answer: Answer) -> Attached:
+    links = await signing(agent)(answer.turn.partition(":")[0], answer.files) if answer.files else []
+    return {"attachments": links} if links else {}
+
+
 async def answered(
-    agent: TurnAgent, request: web.Request, attempt: Attempt, shape: Callable[[Answer], object]
+    agent: TurnAgent, request: web.Request, attempt: Attempt, shape: Callable[[Answer, Attached], object]
 ) -> web.StreamResponse:
     """The answer to a request, sent."""
 
     async def make(answer: Answer) -> web.Response:
-        return web.json_response(shape(answer), headers=NO_RETRY)
+        return web.json_response(shape(answer, await attached_to(agent, answer)), headers=NO_RETRY)
 
     return await give(agent, request, attempt, make)
 

@@ -25,7 +25,7 @@ from ..http.repeats import Attempt, Repeats
 from ..http.streaming import AnswerDelta, SseEvent, stream
 from ..ports import LetterStore, TurnAgent
 from . import responses_shapes
-from .reply import NO_RETRY, answered, named, now, responses_usage
+from .reply import NO_RETRY, Attached, answered, attached_to, named, now, responses_usage
 from .request import ClientRequest
 from .to_inbound import write
 from .trim import StreamTrimmer, trimmed
@@ -44,7 +44,7 @@ async def respond(agent: TurnAgent, repeats: Repeats, request: web.Request) -> w
     with repeats.attempt(agent.store, request, inbound).waits() as attempt:
         made = _ResponseWriter(asking, responses_shapes.echo(plain), attempt)
         if asking.stream:
-            return await stream(agent, request, attempt, _ResponsesStream(made), NO_RETRY)
+            return await stream(agent, request, attempt, _ResponsesStream(agent, made), NO_RETRY)
         return await answered(agent, request, attempt, made.whole)
 
 
@@ -117,17 +117,19 @@ class _ResponseWriter:
     def begun(self) -> Body:
         return self._shape("in_progress", [])
 
-    def whole(self, answer: Answer) -> Body:
+    def whole(self, answer: Answer, attached: Attached) -> Body:
         text = with_unknown(trimmed(answer.content, self.asking.json, ()), answer.unknown)
         said = [_message(text)] if text or not answer.calls else []
-        return {**self.completed(answer, [*said, *_calls(answer)]), "model": answer.model or self.asking.brought.model}
+        told = self.completed(answer, [*said, *_calls(answer)], attached)
+        return {**told, "model": answer.model or self.asking.brought.model}
 
-    def completed(self, answer: Answer, output: list[Body]) -> Body:
+    def completed(self, answer: Answer, output: list[Body], attached: Attached) -> Body:
         why = {"length": "max_output_tokens", "refused": "content_filter"}.get(answer.finish)
         return {
             **self._shape("incomplete" if why else "completed", output),
             "incomplete_details": {"reason": why} if why else None,
             "usage": responses_usage(answer.usage),
+            **attached,
         }
 
     def failed(self, refused: Refused) -> Body:
@@ -149,7 +151,8 @@ class _ResponseWriter:
 
 
 class _ResponsesStream:
-    def __init__(self, made: _ResponseWriter) -> None:
+    def __init__(self, agent: TurnAgent, made: _ResponseWriter) -> None:
+        self._agent = agent
         self._told = _ResponseEvents(made)
         self._trimming = StreamTrimmer(made.asking.json, ())
 
@@ -163,7 +166,7 @@ class _ResponsesStream:
 
     async def end(self, answer: Answer, missing: AnswerDelta | None) -> Iterator[SseEvent]:
         pieces = [*(self._trimming.pieces(missing) if missing else ()), *self._trimming.rest()]
-        return _named(self._told.end(answer, pieces))
+        return _named(self._told.end(answer, pieces, await attached_to(self._agent, answer)))
 
     def fail(self, refused: Refused) -> Iterator[SseEvent]:
         return _named(self._told.fail(refused))
@@ -194,7 +197,7 @@ class _ResponseEvents:
         self._text += piece.text
         yield self._event("output_text.delta", **self._here, delta=piece.text, logprobs=[])
 
-    def end(self, answer: Answer, missing: Sequence[AnswerDelta]) -> Iterator[Body]:
+    def end(self, answer: Answer, missing: Sequence[AnswerDelta], attached: Attached) -> Iterator[Body]:
         yield from self.begin()
         for piece in missing:
             yield from self.more(piece)
@@ -207,7 +210,7 @@ class _ResponseEvents:
             yield self._event("function_call_arguments.done", **named_, name=item["name"], arguments=item["arguments"])
             yield self._event("output_item.done", **self._place, item=item)
             self._output.append(item)
-        response = self._made.completed(answer, self._output)
+        response = self._made.completed(answer, self._output, attached)
         yield self._event(response["status"], response=response)
 
     def fail(self, refused: Refused) -> Iterator[Body]:
