@@ -125,11 +125,14 @@ async def test_a_file_of_a_person_is_shown_fetched_and_removed(person, model, tm
     name, out = name_of(b"ID3\4\0\xff"), tmp_path / "out.mp3"
     listed = await told(person, "list", "--of", "owner")
     assert isinstance(listed["files"], list)
+    assert (listed["used"], listed["quota"]) == (4096, None)
     assert [(each["file"], each["name"], each["mime"], each["bytes"]) for each in listed["files"]] == [
         (name, "song.mp3", "audio/mpeg", 6)
     ]
     shown = await person.run("files", "show", name[:17])
     assert shown.out.startswith(f"song.mp3: audio/mpeg, 6 bytes\n{name}\nof owner, ")
+    thread = msgspec.json.decode((await person.run("sessions", "list", "--json")).out)["conversations"][0]["id"]
+    assert shown.out.endswith(f"\ntold of in {thread}\n")
     assert await person.run("files", "get", name, str(out)) == Ran(0, f"song.mp3 is in {out} (6 bytes).\n", "")
     assert out.read_bytes() == b"ID3\4\0\xff"
     again = await person.run("files", "get", name, str(out))
@@ -151,6 +154,9 @@ async def test_the_files_of_a_person_are_found_by_what_they_are_called(person: P
             await agent.user(who).ask("keep it", files=[tmp_path / name])
     listed = [await told(person, "list", "--of", who) for who in ("anna", "web:1", "web:ben")]
     assert [[each["name"] for each in found["files"]] for found in listed] == [["a.bin"], ["a.bin"], ["b.bin"]]
+    assert [found["quota"] for found in listed] == [5_000_000_000, 5_000_000_000, 100_000_000]
+    table = await person.run("files", "list", "--of", "anna")
+    assert table.out.endswith("web:1 has 4.1 kB of files in all, of 5.0 GB.\n")
     out = await person.run("files", "get", name_of(b"\0a.bin"), str(tmp_path / "out"), "--of", "Anna")
     done = [await person.run("files", word, name_of(b"\0a.bin"), "--of", "Anna") for word in ("show", "remove")]
     assert [each.status for each in (out, *done)] == [0, 0, 0]

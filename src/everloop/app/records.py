@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from ..bus.local import LocalBus
 from ..core.ports import Files, Store, Vault
 from ..files.inventory import RecordedShelves
+from ..files.quota import QuotaOf
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.budgets import BudgetControl
@@ -47,6 +48,7 @@ class Records(Struct, frozen=True):
     sessions: Sessions
     files: RecordedShelves
     kept: Files
+    quota_of: QuotaOf  # 0: no limit
     deletions: Deletions
     members: Membership
     budgets: Allotments
@@ -75,6 +77,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             sessions=sessions,
             files=storage.shelves,
             kept=storage.files,
+            quota_of=storage.bounded.quota_of,
             deletions=deletions,
             members=members,
             budgets=budgets,

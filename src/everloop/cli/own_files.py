@@ -19,19 +19,21 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 async def list_of(records: Records, arguments: argparse.Namespace) -> str:
     found = await records.store.recorded_files(arguments.of, limit=arguments.limit)
-    used = await records.kept.used(arguments.of)
+    used, quota = await records.kept.used(arguments.of), await records.quota_of(arguments.of)
     if arguments.json:
-        return to_json({"files": [_told(each) for each in found], "used": used})
+        return to_json({"files": [_told(each) for each in found], "used": used, "quota": quota or None})
     rows = [(each.ref[:17], sized(each.size), clock(each.at), each.mime, each.name) for each in found]
-    total = f"{arguments.of} has {sized(used)} of files in all."
+    total = f"{arguments.of} has {sized(used)} of files in all{f', of {sized(quota)}' if quota else ''}."
     return "\n".join((*([table(HEADS, rows)] if rows else []), total))
 
 
 async def _show(records: Records, arguments: argparse.Namespace) -> str:
     record = await _found(records, arguments)
+    told_in = await records.store.threads_of_file(record.owner, record.ref)
     if arguments.json:
-        return to_json(_told(record))
-    return f"{record.name}: {record.mime}, {record.size:,} bytes\n{record.ref}\nof {record.owner}, {clock(record.at)}"
+        return to_json({**_told(record), "conversations": told_in})
+    what = f"{record.name}: {record.mime}, {record.size:,} bytes\n{record.ref}\nof {record.owner}, {clock(record.at)}"
+    return "\n".join((what, *(f"told of in {thread}" for thread in told_in)))
 
 
 async def _get(records: Records, arguments: argparse.Namespace) -> str:
