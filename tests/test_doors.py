@@ -8,6 +8,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,12 @@ class Import:
         return f"{self.file}:{self.line} imports {self.module}"
 
 
-def imports_of(package: Path) -> Iterator[Import]:
+@cache
+def imports_of(package: Path) -> list[Import]:
+    return [*_read(package)]
+
+
+def _read(package: Path) -> Iterator[Import]:
     for file in sorted(package.rglob("*.py")):
         above = ("everloop", *file.relative_to(package).parent.parts)
         for node in ast.walk(ast.parse(file.read_bytes())):
