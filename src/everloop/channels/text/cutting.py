@@ -17,6 +17,7 @@ from .tables import row_by_row
 from .tree import Run, TextBlock, sliced
 
 _SENTENCE = re.compile(r"[.!?…:;][\"')\]»”’]*(?=\s)|[。！？]")
+ENOUGH = 0.95  # of a message is full enough where something has to be cut within
 _PIECE = 4_096  # characters of a run that are looked at together
 
 
@@ -60,10 +61,14 @@ class Cutter:
     def _cut(self, block: TextBlock) -> Iterator[TextBlock]:
         rest = deque(piece for run in block.runs for piece in _in_pieces(run))
         shape = structs.replace(block, runs=())
+        room = self._limit + 1  # characters that are looked at: a character is one unit or more
         while rest:
-            window = _window(rest, self._limit)
+            window = _window(rest, room)
             taken = self._taken(shape, window)
-            if not taken and window[0].href:  # longer than a message: told as text
+            if rest and room <= self._limit and taken == sum(len(run.text) for run in window):
+                rest.extendleft(reversed(window))
+                room = min(self._limit + 1, 4 * room)
+            elif not taken and window[0].href:  # longer than a message: told as text
                 rest.extendleft([Run(with_address(window[0]), window[0].style), *window[1:]][::-1])
             elif not taken:  # what it stands inside of leaves no room
                 rest.extendleft([Run(with_address(run)) for run in reversed(window)])
@@ -74,6 +79,7 @@ class Cutter:
                 if head:
                     yield structs.replace(shape, runs=head)
                     shape = structs.replace(shape, opened=0, continued=True)
+                    room = min(self._limit + 1, 2 * taken + 64)
 
     def _taken(self, shape: TextBlock, window: Sequence[Run]) -> int:
         """How many characters of it go into one message; 0 if none can."""
@@ -82,21 +88,27 @@ class Cutter:
         if most == len(text):
             return most
         cut = _before_link(window, _nice(text, most, code=shape.kind == "code"))
-        return cut if self._fits(shape, window, cut) else _before_link(window, most)
+        return cut if self._filled(shape, window, cut) <= 1 else _before_link(window, most)
 
     def _most(self, shape: TextBlock, window: Sequence[Run], whole: int) -> int:
-        least, most = 0, whole
-        trying = whole
+        """How many characters fit, or a few less: guessed by how much too long the last try was."""
+        least, most, trying = 0, whole, whole
         while least < most:
-            if self._fits(shape, window, trying):
+            filled = self._filled(shape, window, trying)
+            if filled <= 1:
                 least = trying
+                if filled > ENOUGH:
+                    break
+                trying = (least + most + 1) // 2
             else:
                 most = trying - 1
-            trying = (least + most + 1) // 2
+                trying = max(least + 1, min(most, int(trying / filled)))
         return least
 
-    def _fits(self, shape: TextBlock, window: Sequence[Run], end: int) -> bool:
-        return self._within(self._weigh(structs.replace(shape, runs=tuple(sliced(window, 0, end)))))
+    def _filled(self, shape: TextBlock, window: Sequence[Run], end: int) -> float:
+        """How full a message is of so many characters; more than 1 is too full."""
+        weight = self._weigh(structs.replace(shape, runs=tuple(sliced(window, 0, end))))
+        return max(ours / bound for ours, bound in zip(weight, self._bounds, strict=True))
 
     def _weigh(self, block: TextBlock) -> Weight:
         return self._dialect.weigh(self._dialect.render([block]), self._unit)
@@ -117,13 +129,16 @@ def _in_pieces(run: Run) -> Iterator[Run]:
         yield structs.replace(run, text=run.text[at : at + _PIECE])
 
 
-def _window(rest: deque[Run], limit: int) -> list[Run]:
-    """Takes as much as could be in one message, and a little more, from the left: a character is one unit or more."""
+def _window(rest: deque[Run], room: int) -> list[Run]:
+    """Takes so many characters from the left, and the whole of a link."""
     window: list[Run] = []
-    room = limit + 1
     while rest and room > 0:
-        window.append(rest.popleft())
-        room -= len(window[-1].text)
+        run = rest.popleft()
+        if not run.href and len(run.text) > room:
+            rest.appendleft(structs.replace(run, text=run.text[room:]))
+            run = structs.replace(run, text=run.text[:room])
+        window.append(run)
+        room -= len(run.text)
     return window
 
 

@@ -11,7 +11,7 @@ from .tree import CODE, Run
 
 _SCHEME = re.compile(r"(?:https?://[^\s/?#]|mailto:[^\s?]|tel:[\d+])", re.IGNORECASE)
 _UNSAFE = re.compile(r"[\s<>\"'`|\\^{}()\[\]]")  # what ends or splits an address in some dialect
-_BARE = re.compile(r"(?<![\w@])https?://[^\s<>\"`|\\^{}]+", re.IGNORECASE)
+_BARE = re.compile(r"(?<![\w@])https?://[^\s<>\"`|\\^{}]{1,2000}", re.IGNORECASE)
 _TRAILING = ".,;:!?*_~'"
 _LOOKS_LIKE_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)", re.IGNORECASE)
 LONGEST = 2_000  # characters of an address that is still a link
@@ -28,6 +28,8 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Without what a person would not see; every line ends with a newline."""
+    if text.isascii() and text.isprintable():
+        return text
     return _HALVES.sub("\ufffd", _HIDDEN.sub("", _LINES.sub("\n", text)))
 
 

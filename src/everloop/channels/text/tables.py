@@ -3,8 +3,6 @@
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from msgspec import structs
-
 from .tree import BOLD, Row, Run, TextBlock, merged
 
 LARGEST = 20_000  # cells of one table that are measured
@@ -34,14 +32,15 @@ def row_by_row(block: TextBlock) -> list[TextBlock]:
 
 
 def _told(head: Row, row: Row) -> Iterator[Run]:
+    """A line for each cell in which something stands."""
     written = False
     for number, cell in enumerate(row):
-        named = [structs.replace(run, style=run.style | BOLD) for run in (head[number] if number < len(head) else ())]
-        if not (cell or named):
+        if not cell:
             continue
+        named = [Run(run.text, run.style | BOLD, run.href) for run in (head[number] if number < len(head) else ())]
         yield Run("\n" if written else "")
         yield from named
-        yield Run(": " if named and cell else ":" if named else "")
+        yield Run(": " if named else "")
         yield from cell
         written = True
 

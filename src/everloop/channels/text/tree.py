@@ -59,20 +59,13 @@ class TextBlock(Struct, frozen=True, kw_only=True):
 def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
     """The same with neighbours of one look as one. A link is one in any case, with the look that all of it has."""
     out: list[Run] = []
-    texts: list[str] = []  # of the last one
     for run in runs:
         if not run.text:
             continue
         if out and run.href == out[-1].href and (run.style == out[-1].style or run.href):
-            texts.append(run.text)
-            out[-1] = structs.replace(out[-1], style=out[-1].style & run.style)
-            continue
-        if out:
-            out[-1] = structs.replace(out[-1], text="".join(texts))
-        out.append(run)
-        texts = [run.text]
-    if out:
-        out[-1] = structs.replace(out[-1], text="".join(texts))
+            out[-1] = Run(out[-1].text + run.text, out[-1].style & run.style, run.href)
+        else:
+            out.append(run)
     return tuple(out)
 
 

@@ -11,6 +11,9 @@ def weave(
     runs: Sequence[Run], write: Callable[[Run], str], opening: Callable[[int], str], closing: Callable[[int], str]
 ) -> Iterator[tuple[str, str, str]]:
     """Of each run what is closed before it, what is opened before it, and itself; at last what is closed in the end."""
+    if not any(run.style for run in runs):
+        yield from (("", "", write(run)) for run in runs)
+        return
     opened: list[int] = []  # styles, the innermost last
     lasts = _lasts(runs)
     for run, until in zip(runs, lasts, strict=True):
