@@ -82,8 +82,8 @@ def _check_html(text: str, tags: set[str], *, nests_quotes: bool) -> None:
 def check_telegram(text: str) -> None:
     _check_html(text, TELEGRAM, nests_quotes=False)
     assert text.count("<") - text.count("</") <= 100, "more entities than Telegram shows"
-    bare = re.sub(r"<(?:pre|code)\b.*?</(?:pre|code)>|<[^>]*>", " ", text, flags=re.DOTALL)
-    mention = re.search(r"(?<![\w@])@[A-Za-z]\w*", bare)
+    bare = re.sub(r"<(?:pre|code)\b.*?</(?:pre|code)>", "\0", text, flags=re.DOTALL)
+    mention = re.search(r"(?<!\w)@[A-Za-z]\w*", re.sub(r"<[^>]*>", "", bare))
     assert mention is None, f"{mention and mention[0]} is a mention"
 
 

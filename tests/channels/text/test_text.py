@@ -5,7 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from everloop.channels.text import CAPTION, DISCORD, EMAIL, MATRIX, PLAIN, SLACK, TELEGRAM, Rendered, draft, render
+from everloop.channels.text import (
+    CAPTION,
+    DISCORD,
+    EMAIL,
+    MATRIX,
+    PLAIN,
+    SLACK,
+    TELEGRAM,
+    Rendered,
+    TextDialect,
+    draft,
+    render,
+)
 
 NO_WIDTH = "\u200b"
 TABLE = "| name | size |\n|---|---|\n| a | 1 |\n| 日本 | 22 |"
@@ -137,6 +149,23 @@ def test_nobody_is_mentioned_without_markup_either():
         "matrix": f"@everyone <@123> @bob @{NO_WIDTH}room",
         "email": "@everyone <@123> @bob @room",
     }
+
+
+def test_a_name_in_another_look_is_no_mention_either():
+    assert shown("@**bob** @@ann **@**`eve`", "telegram") == {
+        "telegram": f"@{NO_WIDTH}<b>bob</b> @@{NO_WIDTH}ann <b>@{NO_WIDTH}</b><code>eve</code>"
+    }
+    assert shown("@**everyone**", "discord") == {"discord": "@**everyone**"}
+
+
+@pytest.mark.parametrize("dialect", [DISCORD, TELEGRAM])
+@pytest.mark.parametrize("mention", ["@everyone", "<@123456>"])
+def test_no_cut_makes_a_mention_whole_again(dialect: TextDialect, mention: str):
+    for before in range(150, 240):
+        for part in render("x" * before + f" {mention} " + "y " * 300, dialect, 240):
+            assert mention not in part.text
+    for before in range(4_080, 4_100):
+        assert mention not in render("x" * before + f" {mention} " + "y " * 6_000, dialect, 8_000)[0].text
 
 
 def test_an_address_of_mail_is_none():

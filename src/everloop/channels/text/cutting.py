@@ -14,7 +14,7 @@ from ...core.channel import Rendered, Unit
 from .characters import whole
 from .dialect import TextDialect, Weight, with_address
 from .tables import row_by_row
-from .tree import Run, TextBlock, sliced
+from .tree import Run, TextBlock, merged, sliced
 
 _SENTENCE = re.compile(r"[.!?…:;][\"')\]»”’]*(?=\s)|[。！？]")
 ENOUGH = 0.95  # of a message is full enough where something has to be cut within
@@ -77,7 +77,7 @@ class Cutter:
                 head, tail = _halves(window, taken, code=shape.kind == "code")
                 rest.extendleft(reversed(tail))
                 if head:
-                    yield structs.replace(shape, runs=head)
+                    yield structs.replace(shape, runs=merged(head))
                     shape = structs.replace(shape, opened=0, continued=True)
                     room = min(self._limit + 1, 2 * taken + 64)
 
@@ -107,7 +107,7 @@ class Cutter:
 
     def _filled(self, shape: TextBlock, window: Sequence[Run], end: int) -> float:
         """How full a message is of so many characters; more than 1 is too full."""
-        weight = self._weigh(structs.replace(shape, runs=tuple(sliced(window, 0, end))))
+        weight = self._weigh(structs.replace(shape, runs=merged(sliced(window, 0, end))))
         return max(ours / bound for ours, bound in zip(weight, self._bounds, strict=True))
 
     def _weigh(self, block: TextBlock) -> Weight:

@@ -35,9 +35,10 @@ def clean(text: str) -> str:
 
 def safe(href: str) -> str:
     """The address as it may be linked, or "" if it may not."""
+    href = clean(href)
     if len(href) > LONGEST or not _SCHEME.match(href):
         return ""
-    return _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), clean(href))
+    return _UNSAFE.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), href)
 
 
 def linked(label: tuple[Run, ...], href: str) -> Iterator[Run]:

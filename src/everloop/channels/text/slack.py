@@ -71,7 +71,7 @@ class Slack(LineDialect):
 
 def unfenced(code: str) -> str:
     """Code that does not end the fence around it."""
-    return code.replace("``", f"`{NO_WIDTH}`") if "```" in code or code[:1] == "`" or code[-1:] == "`" else code
+    return code.replace("``", f"`{NO_WIDTH}`") if "```" in code else code
 
 
 SLACK = Slack()

@@ -13,7 +13,7 @@ from .weaving import weave
 
 _TAGS = {BOLD: "b", ITALIC: "i", STRIKE: "s", SPOILER: "tg-spoiler"}
 _TAG = re.compile(r"<[^>]*>")
-_MENTION = re.compile(r"(?<![\w@])@(?=\w)")
+_MENTION = re.compile(r"(?<!\w)@(?=\w|\Z)")  # also where its name follows in another look
 ENTITIES = 100  # of one message; what is beyond them loses its look
 BYTES = 30_000  # of one message with its tags
 CAPTION = 1_024

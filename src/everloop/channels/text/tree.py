@@ -58,15 +58,22 @@ class TextBlock(Struct, frozen=True, kw_only=True):
 
 def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
     """The same with neighbours of one look as one. A link is one in any case, with the look that all of it has."""
-    out: list[Run] = []
+    groups: list[tuple[Run, list[str]]] = []
     for run in runs:
         if not run.text:
             continue
-        if out and run.href == out[-1].href and (run.style == out[-1].style or run.href):
-            out[-1] = Run(out[-1].text + run.text, out[-1].style & run.style, run.href)
+        if groups and _go_together(groups[-1][0], run):
+            last, texts = groups[-1]
+            texts.append(run.text)
+            if last.style != run.style:
+                groups[-1] = Run(last.text, last.style & run.style, last.href), texts
         else:
-            out.append(run)
-    return tuple(out)
+            groups.append((run, [run.text]))
+    return tuple(run if len(texts) == 1 else Run("".join(texts), run.style, run.href) for run, texts in groups)
+
+
+def _go_together(before: Run, run: Run) -> bool:
+    return before.href == run.href and (before.style == run.style or bool(run.href))
 
 
 def sliced(runs: Iterable[Run], start: int, end: int) -> Iterator[Run]:
