@@ -7,7 +7,7 @@ messages that are no longer than it takes. All of it is pure; it needs the extra
 A part has its text and the same without markup, for a platform that refuses the markup: both are short enough.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...core.channel import Rendered, Unit
 from .cutting import Cutter
@@ -21,6 +21,14 @@ from .tables import lowered
 from .telegram import CAPTION, TELEGRAM
 from .tree import TextBlock
 
+DIALECTS: Mapping[str, TextDialect] = {
+    "plain": PLAIN,
+    "telegram": TELEGRAM,
+    "slack": SLACK,
+    "discord": DISCORD,
+    "matrix": MATRIX,
+    "email": EMAIL,
+}
 RESERVE = 40  # units for what the outbox may put before a part: `(may be repeated) (delayed) `
 LEAST = 200  # units of the smallest message that something can be split into
 
@@ -56,6 +64,6 @@ def draft(markdown: str, dialect: TextDialect, limit: int | None = None, unit: U
 
 
 __all__ = [
-    "CAPTION", "DISCORD", "EMAIL", "LEAST", "MATRIX", "PLAIN", "RESERVE", "SLACK", "TELEGRAM", "Rendered",
+    "CAPTION", "DIALECTS", "DISCORD", "EMAIL", "LEAST", "MATRIX", "PLAIN", "RESERVE", "SLACK", "TELEGRAM", "Rendered",
     "TextDialect", "draft", "length", "render",
 ]  # fmt: skip
