@@ -5,8 +5,10 @@ import json
 import pytest
 
 import everloop
+from everloop.channels.text import DIALECTS
 from everloop.channels.webhook import Webhook, open_channel
 from everloop.channels.webhook.rendered import RenderedWebhook
+from everloop.channels.webhook.wire import DIALECTS as NAMES
 from everloop.core.channel import OutgoingPart, Rendered
 from everloop.core.errors import SettingsError
 from everloop.core.mail import Address, Outbound
@@ -51,14 +53,18 @@ def test_the_dialect_is_a_setting():
     assert told(dialect="slack") == (
         Rendered("*hi* &lt;b&gt; <https://e.com|docs>", "hi &lt;b&gt; docs (https://e.com)"),
     )
-    assert told(dialect="plain", text_limit=200) == (Rendered(plain, plain),)
+    assert told(dialect="plain", text_limit="200") == told(dialect="plain", text_limit=200) == (Rendered(plain, plain),)
     assert not hasattr(open_channel(SETTINGS, Receiver()), "render")
+
+
+def test_there_is_a_dialect_for_each_name():
+    assert ("markdown", *DIALECTS) == NAMES
 
 
 @pytest.mark.parametrize(
     "values, why",
     [
-        ({"dialect": "wiki"}, "Invalid enum value"),
+        ({"dialect": "wiki"}, "is one of markdown, plain, telegram, slack, discord, matrix, email, not 'wiki'"),
         ({"dialect": "plain", "text_limit": 20}, "at least 200"),
         ({"dialect": "plain", "text_limit": -1}, ">= 0"),
         ({"text_limit": 500}, "needs a dialect but markdown"),

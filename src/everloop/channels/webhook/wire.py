@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -25,6 +25,9 @@ _NEVER = frozenset({400, 410, 413, 422})  # what a receiver answers to what it w
 _HERE = ("127.0.0.1", "::1", "localhost")
 
 
+DIALECTS = ("markdown", "plain", "telegram", "slack", "discord", "matrix", "email")
+
+
 class Chosen(Struct, forbid_unknown_fields=True):
     """The settings `channels.webhook`. `previous_secret` still opens for what comes in, while the two are exchanged.
     Answers are posted in this `dialect`, in parts of at most `text_limit` characters (0: any)."""
@@ -33,7 +36,7 @@ class Chosen(Struct, forbid_unknown_fields=True):
     secret: str
     previous_secret: str = ""
     enabled: bool = True
-    dialect: Literal["markdown", "plain", "telegram", "slack", "discord", "matrix", "email"] = "markdown"
+    dialect: str = DIALECTS[0]
     text_limit: Annotated[int, Meta(ge=0)] = 0
 
 
@@ -61,12 +64,14 @@ def check_settings(values: Mapping[str, Any]) -> tuple["Chosen", list[bytes]]:
     """What they say, and the secrets. Raises SettingsError."""
     check_keys(values)
     try:
-        chosen = msgspec.convert(values, Chosen)
+        chosen = msgspec.convert(values, Chosen, strict=False)  # a number of the environment is text
     except msgspec.ValidationError as error:
         raise SettingsError(f"channels.webhook: {_without_values(str(error))}") from error
     parts = urlsplit(chosen.url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _HERE):
         raise SettingsError("channels.webhook.url must begin with https:// (http:// only for this machine itself)")
+    if chosen.dialect not in DIALECTS:
+        raise SettingsError(f"channels.webhook.dialect is one of {', '.join(DIALECTS)}, not {chosen.dialect[:50]!r}")
     if chosen.text_limit and (chosen.dialect == "markdown" or chosen.text_limit < LEAST):
         raise SettingsError(f"channels.webhook.text_limit is at least {LEAST}, or 0, and needs a dialect but markdown")
     secrets = []
