@@ -1,14 +1,17 @@
 """Webhooks in a platform's own markup: in parts, and with the same text without markup."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 import everloop
-from everloop.channels.text import DIALECTS
+from everloop.channels.text import DIALECTS, LEAST
 from everloop.channels.webhook import Webhook, open_channel
 from everloop.channels.webhook.rendered import RenderedWebhook
 from everloop.channels.webhook.wire import DIALECTS as NAMES
+from everloop.channels.webhook.wire import LEAST as SHORTEST
 from everloop.core.channel import OutgoingPart, Rendered
 from everloop.core.errors import SettingsError
 from everloop.core.mail import Address, Outbound
@@ -58,7 +61,30 @@ def test_the_dialect_is_a_setting():
 
 
 def test_there_is_a_dialect_for_each_name():
-    assert ("markdown", *DIALECTS) == NAMES
+    assert (("markdown", *DIALECTS), LEAST) == (NAMES, SHORTEST)
+
+
+@pytest.mark.parametrize(
+    "dialect, told",
+    [
+        ("markdown", "opened, without markdown-it"),
+        ("slack", "channels.webhook.dialect needs the extra [channels]: pip install 'everloop[channels]'"),
+    ],
+)
+def test_where_the_library_is_missing_that_is_said_to_those_alone_who_need_it(dialect, told):
+    code = f"""
+import sys
+sys.modules["markdown_it"] = None
+from everloop.channels.webhook import open_channel
+from everloop.core.errors import SettingsError
+try:
+    open_channel({{**{SETTINGS!r}, "dialect": "{dialect}"}}, None)
+    print("opened, without markdown-it")
+except SettingsError as error:
+    print(error)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith(told)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ nothing besides: here a mention is no mention in the first place. Links in angle
 import re
 from collections.abc import Sequence
 
+from ...core.channel import Unit
 from .dialect import NO_WIDTH, LineDialect, with_address
 from .slack import unfenced
 from .tree import BOLD, CODE, ITALIC, SPOILER, STRIKE, Run, TextBlock
@@ -20,6 +21,7 @@ _TAG = re.compile(
 
 class Discord(LineDialect):
     limit = 2_000
+    unit: Unit = "utf16"  # whether it counts these or code points is not said: these are more
     table_width = 60
     indents_code = False
 
