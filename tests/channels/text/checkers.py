@@ -109,8 +109,8 @@ def check_discord(text: str) -> None:
     assert not re.search(r"@(?:everyone|here)", text, re.IGNORECASE), "everyone is mentioned"
     assert not re.search(r"<(?:@[!&]?\d+|#\d+|a?:\w+:\d+)>", text), "somebody is mentioned"
     assert text.count("```") % 2 == 0, "a fence is never closed"
-    without_code = re.sub(r"```.*?```|`` .*? ``|`[^`]*`", "", text, flags=re.DOTALL)
-    for address in re.findall(r"(?<!\\)\]\(([^)]*)\)", without_code):
+    without_code = re.sub(r"\\[^\w\s]|```.*?```|`` .*? ``|`[^`]*`", "", text, flags=re.DOTALL)
+    for address in re.findall(r"\]\(([^)]*)\)", without_code):
         assert re.fullmatch(r"<https?://[^<>\s]+>", address), f"{address} is no safe address"
 
 

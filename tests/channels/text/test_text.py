@@ -190,6 +190,20 @@ def test_marks_within_a_word_are_kept_apart_where_the_platform_wants_it():
     }
 
 
+def test_backticks_that_mean_themselves_do_not_touch_those_of_code():
+    assert shown("\\```>`x``", "discord", "slack") == {"discord": f"\\`{NO_WIDTH}`` >`x ``", "slack": "ˋ`&gt;ˋx`"}
+
+
+def test_an_address_with_a_name_in_it_still_leads_there():
+    text = "https://e.com/@bob [x](https://e.com/@here/@room)"
+    assert {name: render(text, DIALECTS[name])[0].plain for name in ("telegram", "discord", "matrix")} == {
+        "telegram": "https://e.com/%40bob x (https://e.com/%40here/%40room)",
+        "discord": "https://e.com/@bob x (https://e.com/%40here/@room)",
+        "matrix": "https://e.com/@bob x (https://e.com/@here/%40room)",
+    }
+    assert shown(text, "discord") == {"discord": "<https://e.com/@bob> [x](<https://e.com/%40here/@room>)"}
+
+
 def test_headings_are_bold_and_code_keeps_its_language():
     assert shown("## On *it*\n\n```py\na < b\n```\n\n---") == {
         "plain": "On it\n\na < b\n\n———",

@@ -55,8 +55,8 @@ def size(part: Rendered, dialect: TextDialect) -> int:
 
 
 def bare(text: str) -> str:
-    """Without spaces, and without what is written before a line or again in a further part."""
-    return re.sub(r"[\s>]|&gt;", "", text)
+    """Without spaces, what is written before a line or again in a further part, and what keeps a name from one."""
+    return re.sub(r"[\s>\u200b]|&gt;", "", text.replace("%40", "@"))
 
 
 @every_dialect

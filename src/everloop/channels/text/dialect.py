@@ -4,6 +4,7 @@
 differ from it in what they write for a run, for code and for a quote. HTML is in html.py.
 """
 
+import re
 from collections.abc import Sequence
 from itertools import groupby
 from typing import ClassVar, Protocol
@@ -13,6 +14,7 @@ from .tree import CODE, Container, ListItem, Quote, Run, TextBlock, separated
 
 Weight = tuple[int, ...]
 RULE = "———"
+_ADDRESS = re.compile(r"(https?://\S+)", re.IGNORECASE)
 NO_WIDTH = "\u200b"  # between two characters that would mean something together
 
 
@@ -141,6 +143,12 @@ def with_address(run: Run) -> str:
     if not run.href or run.text in (run.href, run.href.removeprefix("mailto:"), run.href.removeprefix("tel:")):
         return run.text
     return f"{run.text} ({run.href})"
+
+
+def unmentioned(text: str, mention: re.Pattern[str]) -> str:
+    """Text in which what the pattern finds, an @ that would mention somebody, does not. An address stays one."""
+    pieces = _ADDRESS.split(text)
+    return "".join(mention.sub("%40" if at % 2 else f"@{NO_WIDTH}", piece) for at, piece in enumerate(pieces))
 
 
 def is_code(run: Run) -> bool:

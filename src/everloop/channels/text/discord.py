@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from ...core.channel import Unit
-from .dialect import NO_WIDTH, LineDialect, with_address
+from .dialect import NO_WIDTH, LineDialect, unmentioned, with_address
 from .slack import unfenced
 from .tree import BOLD, CODE, ITALIC, SPOILER, STRIKE, Run, TextBlock
 from .weaving import loosened, weave
@@ -26,20 +26,22 @@ class Discord(LineDialect):
     indents_code = False
 
     def tame(self, text: str) -> str:
-        return _TAG.sub(f"<{NO_WIDTH}", _MENTION.sub(f"@{NO_WIDTH}", text))
+        return _TAG.sub(f"<{NO_WIDTH}", unmentioned(text, _MENTION))
 
     def inline(self, runs: Sequence[Run]) -> str:
-        woven = weave(loosened(runs), self._run, _MARKS.__getitem__, _MARKS.__getitem__)
-        text = "".join(
-            closed + (NO_WIDTH if closed and opened else "") + opened + text for closed, opened, text in woven
-        )
+        out: list[str] = []
+        for closed, opened, text in weave(loosened(runs), self._run, _MARKS.__getitem__, _MARKS.__getitem__):
+            marks = closed + (NO_WIDTH if closed and opened else "") + opened
+            apart = not marks and text[:1] == "`" and out and out[-1][-1:] == "`"  # two of them would be one mark
+            out += [piece for piece in (marks, NO_WIDTH if apart else "", text) if piece]
+        text = "".join(out)
         return _LINE.sub(
             lambda found: f"{found[1]}{found[2]}\\" if found[2].isdigit() else f"{found[1]}\\{found[2]}", text
         )
 
     def _run(self, run: Run) -> str:
         if run.href.startswith(("http://", "https://")):
-            href = _MENTION.sub("%40", run.href)
+            href = unmentioned(run.href, _MENTION)
             label = self._text(run.text.replace("\n", " "))
             return f"<{href}>" if with_address(run) == run.text else f"[{label}](<{href}>)"
         if run.href:

@@ -8,7 +8,7 @@ from html import escape
 import msgspec
 
 from ...core.channel import Rendered, Unit
-from .dialect import NO_WIDTH, PLAIN, Weight, is_code
+from .dialect import PLAIN, Weight, is_code, unmentioned
 from .tables import lowered
 from .tree import BOLD, CODE, ITALIC, SPOILER, STRIKE, Container, ListItem, Quote, Run, TextBlock
 from .weaving import weave
@@ -48,7 +48,7 @@ class HtmlDialect:
     def _run(self, run: Run) -> str:
         text = escape(self._tame(run.text))
         if run.href:
-            return f'<a href="{escape(run.href)}">{text}</a>'
+            return f'<a href="{escape(self._tame(run.href))}">{text}</a>'
         return f"<code>{text}</code>" if is_code(run) and run.style & CODE else text
 
     def _opening(self, style: int) -> str:
@@ -142,7 +142,7 @@ class _Writer:
 
 
 def _quiet(text: str) -> str:
-    return _ROOM.sub(f"@{NO_WIDTH}", text)
+    return unmentioned(text, _ROOM)
 
 
 MATRIX = HtmlDialect("span data-mx-spoiler", limit=40_000, tame=_quiet)  # an event has 65,536 bytes, encrypted as well

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ...core.channel import Rendered, Unit
-from .dialect import NO_WIDTH, LineDialect, Weight, is_code, length
+from .dialect import LineDialect, Weight, is_code, length, unmentioned
 from .tree import BOLD, CODE, ITALIC, SPOILER, STRIKE, Run, TextBlock
 from .weaving import weave
 
@@ -40,7 +40,7 @@ class Telegram(LineDialect):
         return limit, ENTITIES, BYTES
 
     def tame(self, text: str) -> str:
-        return _MENTION.sub(f"@{NO_WIDTH}", text)
+        return unmentioned(text, _MENTION)
 
     def inline(self, runs: Sequence[Run]) -> str:
         runs = [Run(run.text, CODE, "") if is_code(run) else run for run in runs]  # nothing may stand around code
