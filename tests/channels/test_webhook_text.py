@@ -30,8 +30,8 @@ class TelegramReceiver(Receiver):
         return RenderedWebhook(where, [SECRET], self, lambda: NOW, dialect="telegram", limit=500)
 
 
-@pytest.mark.parametrize("name", CHECKS)
-async def test_it_is_a_channel(name, tmp_path):
+@pytest.mark.parametrize("name", [name for name in CHECKS if "part" in name])  # the rest is any webhook's
+async def test_its_parts_are_those_of_a_channel(name, tmp_path):
     await CHECKS[name](Trial(TelegramReceiver(), tmp_path / "home", everloop.open))
 
 

@@ -60,7 +60,7 @@ def bare(text: str) -> str:
 
 
 @every_dialect
-@examples(400)
+@examples(240)
 @given(MARKDOWN, LIMITS)
 def test_parts_are_short_enough_well_formed_and_mention_nobody(
     dialect: TextDialect, check: Check, markdown: str, limit: int
@@ -75,7 +75,7 @@ def test_parts_are_short_enough_well_formed_and_mention_nobody(
 
 
 @every_dialect
-@examples(300)
+@examples(160)
 @given(MARKDOWN.filter(lambda text: "|" not in text), LIMITS)
 def test_the_parts_together_say_what_the_whole_says(dialect: TextDialect, check: Check, markdown: str, limit: int):
     parts, [whole] = render(markdown, dialect, limit), render(markdown, dialect, 0)
@@ -83,7 +83,7 @@ def test_the_parts_together_say_what_the_whole_says(dialect: TextDialect, check:
 
 
 @every_dialect
-@examples(200)
+@examples(120)
 @given(MARKDOWN)
 def test_a_draft_is_well_formed(dialect: TextDialect, check: Check, markdown: str):
     check(draft(markdown, dialect, 300).text)
@@ -93,7 +93,7 @@ def test_a_draft_is_well_formed(dialect: TextDialect, check: Check, markdown: st
 @every_dialect
 @pytest.mark.parametrize("answer", ANSWERS, ids=range(len(ANSWERS)))
 def test_every_beginning_of_an_answer_is_well_formed(dialect: TextDialect, check: Check, answer: str):
-    for end in range(0, len(answer) + 1, in_full(1, 5)):
+    for end in range(0, len(answer) + 1, in_full(1, 9)):
         check(draft(answer[:end], dialect).text)
 
 
