@@ -48,6 +48,7 @@ from .agent import Agent
 from .budgets import following, unpriced_in
 from .build import Builder, Overrides
 from .channels import channels_of, secrets_named, traits_in
+from .credentials import PersonalCredentials
 from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .house import House
@@ -55,6 +56,8 @@ from .live import LiveHouse
 from .models import network_of
 from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
+from .own_keys import OwnProviderKeys
+from .personal import PersonalSecrets
 from .secrets import take_out
 from .spans import tell_a_collector
 from .tidying import daily, workers
@@ -173,9 +176,13 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         known = {**os.environ, **await take_out(opened.vault, secrets_named(settings))}
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later), known)
         given = structs.replace(given, channels=(*brought, *listening))
-    builder = Builder(opened, storage, bus, given, supervisor, made_later)
+    personal = PersonalSecrets(store)
+    await personal.look()
+    credentials = PersonalCredentials(personal, opened.vault_of)
+    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials)
     live = LiveHouse(opened, builder, await builder.make(settings))
-    toolbox = Toolbox(live.kit_of, files)
+    own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
+    toolbox = Toolbox(live.kit_of, files, credentials)
     budgets = BudgetControl(store, following(lambda: live.now.settings.users.budgets))
     allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits, lambda: unpriced_in(live))
     titles = Titles(
@@ -187,6 +194,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         namer=live.title_model,
         traits=traits_in(given.channels),
         budgets=budgets,
+        own_keys=own_keys,
     )
     driver = Driver(
         store,
@@ -202,6 +210,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
         approvers=Approvers(store, traits_in(given.channels), given.roles),
         budgets=budgets,
+        own_keys=own_keys,
     )
     lanes = Lanes(
         store,
@@ -228,6 +237,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock,
         budgets=allotments,
         personas=lambda: live.now.personas,
+        kept=personal.names,
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
@@ -245,8 +255,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
-    if live.now.library:
-        stack.push_async_callback(supervisor.start("keys", live.watch_keys).end)
+    stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, personal)).end)
     channels.start(supervisor, stack)
     return House(
         opened=opened,
@@ -265,6 +274,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         builder=builder,
         live=live,
         clock=clock,
+        own_keys=own_keys,
+        credentials=credentials,
         hooks=channels.hooks,
         traits=traits_in(given.channels),
     )

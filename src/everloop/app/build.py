@@ -42,6 +42,7 @@ from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .channels import known as known_channels
 from .channels import traits_in
+from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools, offered
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
@@ -122,7 +123,9 @@ class Builder:
         given: Overrides,
         supervisor: Supervisor,
         stack: AsyncExitStack,
+        credentials: PersonalCredentials | None = None,
     ) -> None:
+        self._credentials = credentials
         self.vault = opened.vault
         self._home = opened.home
         self.own = Home(opened.home)  # of which nobody sees anything
@@ -227,7 +230,10 @@ class Builder:
             return toolset.kit(self._tools_given, results)
 
         own = owners.kit(self._tools_given, results)
-        return Kits(self._home, workspace_of(settings, self._home), own, make, self._sources)
+        workspace, credentials = workspace_of(settings, self._home), self._credentials
+        if credentials is None:
+            return Kits(self._home, workspace, own, make, self._sources)
+        return Kits(self._home, workspace, own, make, self._sources, credentials.kit)
 
     def _toolset(
         self,
@@ -252,6 +258,7 @@ class Builder:
             keeper=self._storage.attachments,
             quota_of=self._storage.bounded.quota_of,
             bounded=self._storage.bounded,
+            credentials=self._credentials,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

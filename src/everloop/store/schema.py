@@ -272,6 +272,10 @@ MIGRATIONS: Migrations = [
             accounts TEXT NOT NULL){clustered}""",
         "ALTER TABLE usage ADD COLUMN requester TEXT NOT NULL DEFAULT ''",
     ],
+    [
+        # Whether a call was made with a key of their own, and so paid by themselves.
+        "ALTER TABLE usage ADD COLUMN own {int} NOT NULL DEFAULT 0",
+    ],
 ]
 
 

@@ -203,7 +203,12 @@ class Passphrase:
 def _giving_up(name: str) -> str:
     """The command that removes an entry; its name says what it is."""
     kind, _, what = name.partition(":")
-    commands = {"login": "models logout", "secret": "secrets forget"}
+    commands = {
+        "login": "models logout",
+        "secret": "secrets forget",
+        "own-key": "secrets key forget --who WHO",
+        "credential": "secrets credential forget --who WHO",
+    }
     return f"everloop {commands.get(kind, 'models key forget')} {what or name}"
 
 
