@@ -248,6 +248,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
+    # It ends after the lanes, which begin to close at once.
+    stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, personal)).end)
     await stack.enter_async_context(lanes)
     work = {**workers(store, home, deletions, erasures), KIND: titles.work}
     if given.whose:
@@ -255,7 +257,6 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
-    stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, personal)).end)
     channels.start(supervisor, stack)
     return House(
         opened=opened,

@@ -63,7 +63,7 @@ function credentialFields(tile, again) {
   const name = field(told.name, told.nameHint, { maxlength: 100, required: true });
   const value = field(told.value, told.value, { type: "password", required: true });
   const hosts = field(told.hosts, told.hostsHint);
-  const header = field(told.header, "Authorization");
+  const header = field(told.header, told.headerHint);
   const commands = h("input", { type: "checkbox" });
   const wrong = h("p.wrong", { role: "alert" });
   tile.onsubmit = async (event) => {

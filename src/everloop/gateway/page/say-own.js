@@ -8,7 +8,7 @@ export const told = spoken({
   provider: "Provider", key: "Your key", keepKey: "Keep key", keyKept: (name) => `You are answered with your own key at ${name} from now on.`, since: (time) => `kept ${time}`,
   forgetKey: (name) => `Forget your key of ${name}`, forgetKeyTitle: (name) => `Forget your key of ${name}?`, forgetKeyText: "From then on you are answered with the house's key again, out of your budget, where the house has one.", forget: "Forget",
   credentials: "Credentials for your tools", credentialsHint: "A password or token that the agent uses in your name. The model knows only its name. It is sent to the hosts that you write here and to no other, and only in conversations that are yours alone.",
-  name: "Name", nameHint: "Name, such as github", value: "Credential", hosts: "Hosts that it may be sent to", hostsHint: "Hosts, such as api.github.com", header: "Header", commands: "Commands may have it too, without a network, each after a person has said yes",
+  name: "Name", nameHint: "Name, such as github", value: "Credential", hosts: "Hosts that it may be sent to", hostsHint: "Hosts, such as api.github.com", header: "Header", headerHint: "Header (Authorization, if you leave it empty)", commands: "Commands may have it too, without a network, each after a person has said yes",
   keepCredential: "Keep credential", credentialKept: (name) => `${name} is kept.`, sentTo: (hosts, header) => `sent to ${hosts} as ${header}`, toCommands: (variable) => `to commands as $${variable}`,
   forgetCredential: (name) => `Forget ${name}`, forgetCredentialTitle: (name) => `Forget ${name}?`, forgetCredentialText: "Your tools cannot use it any more.",
 });
