@@ -24,7 +24,7 @@ from everloop.tools.redaction import redacted
 ANNA, BERT = "web:anna", "web:bert"
 ROLES = {ANNA: Role.USER, BERT: Role.USER, "web:ada": Role.ADMIN}
 VALUE = "sk-canary-value/1+2"
-FETCH, EXEC = "fetch_with_credential", "exec_with_credential"
+FETCH, EXEC = "fetch_with_credential", "run_with_credential"
 
 
 class Echo:

@@ -15,7 +15,7 @@ from ..core.tool import Shown
 from ..runtime.calls import Kit
 from ..tools.credentials import personal
 from ..tools.redaction import holds, redacted
-from .personal import PersonalSecrets
+from .personal import LOCKED, PersonalSecrets
 from .secrets import checked_name
 
 PEOPLE = 1000  # whose credentials are kept ready
@@ -117,8 +117,8 @@ async def kept_credentials(vault: Vault) -> list[CredentialRow]:
 async def _row(vault: Vault, name: str, at: float) -> CredentialRow:
     try:
         kept = await opened_credential(vault, name)
-    except VaultLocked as error:
-        return CredentialRow(name, at, problem=str(error))
+    except VaultLocked:
+        return CredentialRow(name, at, problem=f"It {LOCKED}")
     return told_of(name, at, kept) if kept else CredentialRow(name, at, problem="it was removed a moment ago")
 
 

@@ -5,6 +5,7 @@ the key was given, and nowhere else: who may change settings could else have all
 is made for one person, and is handed to nobody else.
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -24,10 +25,13 @@ from ..providers.router import Router
 from ..runtime.own_keys import AskedProvider
 from ..settings import Settings
 from .build import Built
-from .personal import PersonalSecrets
+from .personal import LOCKED, PersonalSecrets
+
+_log = logging.getLogger("everloop.keys")
 
 PEOPLE = 1000  # whose providers are kept ready
 MEND = "Give another or remove it in the page, under Manage, Access."
+UNUSED = "This everloop was given a model of its own, so nobody is asked with it."
 THE_HOUSES = (
     "the owner's keys are the house's, which everyone is answered with: keep them under Models, or with: everloop "
     "models key set"
@@ -86,7 +90,8 @@ class OwnProviderKeys:
         try:
             kept = await opened_key(self._vault_of(person), choice.host.name)
         except VaultLocked as error:
-            return NoKey(choice.host.name, f"Your own key for {choice.host.name} cannot be read: {error}")
+            _log.warning("a key of somebody's own cannot be read: %s", error)
+            return NoKey(choice.host.name, f"Your own key for {choice.host.name} {LOCKED}")
         if kept is None:
             return NoKey(choice.host.name, f"Your own key for {choice.host.name} was removed a moment ago. Ask again.")
         if kept.address != choice.base:
@@ -116,7 +121,7 @@ class OwnProviderKeys:
         """What is to be known about it. Raises EverloopError."""
         notes = await keep_own_key(self._vault_of(person), person, provider, key, self._built().settings)
         await self._personal.look()
-        return notes
+        return notes if self._built().library else [*notes, UNUSED]
 
     async def forget(self, person: str, provider: str) -> None:
         """Raises MailRefused when there is none."""
@@ -183,8 +188,8 @@ async def kept_keys(vault: Vault, settings: Settings) -> list[OwnKeyRow]:
 async def _problem(vault: Vault, provider: str, settings: Settings) -> str:
     try:
         kept = await opened_key(vault, provider)
-    except VaultLocked as error:
-        return str(error)
+    except VaultLocked:
+        return f"It {LOCKED}"
     return said_moved(provider) if kept and kept.address != address_of(provider, settings) else ""
 
 

@@ -72,7 +72,7 @@ async def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _listed(name: str, keys: list[OwnKeyRow], credentials: list[CredentialRow]) -> str:
-    rows = [("key", each.provider, clock(each.at), each.problem) for each in keys]
+    rows = [("key", each.provider, clock(each.at), each.problem or "model calls of theirs") for each in keys]
     rows += [("credential", each.name, clock(each.at), each.problem or shown_use(each)) for each in credentials]
     return table(("KIND", "NAME", "KEPT", "USE"), rows) if rows else f"{name} keeps nothing of their own."
 

@@ -73,7 +73,7 @@ class Compactor:
                 asked if self._own_keys.has(payer.id) else None,
             )
         if summary and summary.refused:
-            self._bus.publish(Warned(thread.id, book.lease.head, "own_key", summary.refused))
+            self._bus.publish(Warned(thread.id, book.lease.head, "own_summary", summary.refused))
         for allowed, price in held:
             book.charge(_charge(allowed, price, summary))
         return summary

@@ -39,5 +39,5 @@ class KeyCommand:
         told = f"You are asked with keys of your own at {', '.join(keys)}, and pay for that yourself."
         lines = [told] if keys else []
         lines += [f"Your tools may use, by name: {', '.join(credentials)}."] if credentials else []
-        lines += [f"Both are changed {WHERE}."] if lines else []
+        lines += [f"Change that {WHERE}."] if lines else []
         return inbound, "\n".join(lines) or (THE_HOUSES if letter.author == OWNER else NOTHING)

@@ -27,6 +27,9 @@ class SecretRows(AuditRows):
         rows = await self._ask("SELECT name, at FROM vault WHERE owner = $1 ORDER BY name", owner)
         return {name: float(at) for name, at in rows}
 
+    async def has_secrets(self) -> bool:
+        return bool(await self._ask("SELECT 1 FROM vault LIMIT 1"))
+
     async def secrets_of_people(self) -> list[tuple[str, str, float]]:
         kinds = " OR ".join(f"name LIKE '{kind}%'" for kind in PERSONAL)
         rows = await self._ask(f"SELECT owner, name, at FROM vault WHERE {kinds} ORDER BY owner, name")

@@ -22,7 +22,7 @@ from .hosts import plain_host_of
 from .sandbox.view import shell_path
 from .web_fetch import OpenWeb, fetched, read_part
 
-FETCH, EXEC = "fetch_with_credential", "exec_with_credential"
+FETCH, EXEC = "fetch_with_credential", "run_with_credential"
 _SECONDS = 30.0
 _LONGEST_COMMAND = 120_000
 

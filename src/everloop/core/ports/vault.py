@@ -21,6 +21,10 @@ class Secrets(Protocol):
         """The names of the owner's boxes, and when each was kept."""
         ...
 
+    async def has_secrets(self) -> bool:
+        """Whether there is a box of anybody."""
+        ...
+
     async def secrets_of_people(self) -> list[tuple[str, str, float]]:
         """Whose PERSONAL boxes there are, their names, and when each was kept."""
         ...
