@@ -12,13 +12,15 @@ from aiohttp import web
 
 import everloop
 from everloop.core.credential import KeptCredential
-from everloop.core.errors import AddressRefused
+from everloop.core.errors import AddressRefused, ToolError
 from everloop.core.events import AnswerGiven
 from everloop.core.log import CallReturned
 from everloop.core.people import Role
 from everloop.core.ports import BoundHeaders
+from everloop.core.tool import CallContext
 from everloop.net.open import OpenHttp
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
+from everloop.tools.credentials import own_credential
 from everloop.tools.redaction import redacted
 
 ANNA, BERT = "web:anna", "web:bert"
@@ -175,18 +177,14 @@ async def test_only_whose_it_is_has_it_and_only_where_they_are_alone(tmp_path: P
 
 
 async def test_in_a_group_nobodys_is_used_also_where_the_tool_is_called_all_the_same():
-    from everloop.core.errors import ToolError
-    from everloop.core.tool import CallContext
-    from everloop.tools.credentials import _own
-
     class Box:
         async def take_out(self, person: str, name: str) -> KeptCredential:
             return KeptCredential(f"{person}:{name}", ("https://a.example",))
 
     for elsewhere in ({"whose": "chat:discord/7"}, {"owner": BERT}, {"owner": "chat:discord/7"}):
         with pytest.raises(ToolError, match="only in a conversation of its person's own"):
-            await _own(Box(), CallContext("k", "t", "s", ANNA, **elsewhere), "api")
-    assert (await _own(Box(), CallContext("k", "t", "s", ANNA), "api")).value == f"{ANNA}:api"
+            await own_credential(Box(), CallContext("k", "t", "s", ANNA, **elsewhere), "api")
+    assert (await own_credential(Box(), CallContext("k", "t", "s", ANNA), "api")).value == f"{ANNA}:api"
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -196,14 +194,16 @@ async def test_a_command_has_it_where_its_person_said_so_and_a_person_is_asked_f
     async with opened(tmp_path, model) as agent:
         origins = () if allowed else ("https://api.example.com",)
         await agent.credentials.keep(ANNA, "my-api", KeptCredential(VALUE, origins, commands=allowed))
+        asked = []
         async for event in agent.user(ANNA).stream("run it", attended=True):
             for waiting in await agent.approvals(ANNA):
                 assert not isinstance(event, AnswerGiven)
+                asked.append(waiting.tool)
                 await agent.decide(waiting.id, True)
         told = await results(agent, ANNA)
+    assert asked == [EXEC]
     if allowed:
-        assert told == [("done", "[exit code 0]\n[my-api] [my-api] [my-api]=\n0\nend\n")] or "canary" not in told[0][1]
-        assert "[my-api]" in told[0][1]
+        assert told == [("done", "[exit code 0]\n[my-api] [my-api] [my-api]\n0\nend\n")]
     else:
         assert told[0] == (
             "failed",

@@ -35,6 +35,7 @@ def _forms(word: str) -> Iterator[str]:
     yield dumps(word)[1:-1]
     yield from (data.hex(), data.hex().upper())
     for encode in (b64encode, urlsafe_b64encode):
+        yield from (encode(data).decode(), encode(data).decode().rstrip("="))
         for before in range(3):  # what stands before it decides where in a group it begins
             whole = encode(b"\0" * before + data + b"\0\0").decode()
             yield whole[(before * 8 + 5) // 6 : (before + len(data)) * 8 // 6]

@@ -17,7 +17,7 @@ KEY, VALUE = "sk-canary-pasted", "sk-canary-credential"
 OUTSIDE = "[...document.querySelectorAll('.tile *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"
 
 
-@pytest.mark.parametrize("width", [320, 1440])
+@pytest.mark.parametrize("width", [320, *([1440] if SHOTS else [])])
 async def test_a_person_keeps_a_key_of_their_own_and_is_answered_with_it(browser: Any, tmp_path: Path, width: int):
     async with ModelServer(lambda shown: Say("hello"), models=("m",)) as server:
         settings = {
