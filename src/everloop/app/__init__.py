@@ -181,6 +181,11 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials)
     live = LiveHouse(opened, builder, await builder.make(settings))
     own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
+
+    async def look_at_own() -> None:
+        await own_keys.look()
+        credentials.tidy()
+
     toolbox = Toolbox(live.kit_of, files, credentials)
     budgets = BudgetControl(store, following(lambda: live.now.settings.users.budgets))
     allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits, lambda: unpriced_in(live))
@@ -248,7 +253,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
     # It ends after the lanes, which begin to close at once.
-    stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, personal)).end)
+    stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, look_at_own)).end)
     await stack.enter_async_context(lanes)
     work = {**workers(store, home, deletions, erasures), KIND: titles.work}
     if given.whose:

@@ -38,6 +38,10 @@ class PersonalCredentials:
     def has(self, person: str) -> bool:
         return self._personal.has(person)
 
+    def tidy(self) -> None:
+        """Remember nothing of whoever keeps nothing any more."""
+        self._opened = {person: opened for person, opened in self._opened.items() if self._personal.has(person)}
+
     async def take_out(self, person: str, name: str) -> KeptCredential:
         try:
             kept = (await self._all(person)).get(name)

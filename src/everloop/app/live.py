@@ -7,7 +7,7 @@ that cannot be used change nothing: what was in force stays, and why is told.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from msgspec.structs import replace
@@ -21,7 +21,6 @@ from ..runtime.models import Model
 from ..settings import Settings
 from .build import Builder, Built
 from .opening import OpenHome
-from .personal import PersonalSecrets
 
 _log = logging.getLogger("everloop.settings")
 
@@ -126,13 +125,13 @@ class LiveHouse:
             _log.warning("%s", problem)
         self.problem = problem
 
-    async def watch_keys(self, own: PersonalSecrets) -> None:
+    async def watch_keys(self, look_at_own: Callable[[], Awaitable[None]]) -> None:
         """For as long as the house is open: a key that another process keeps or forgets is found here, too, the
         house's and people's own."""
         while True:
             await asyncio.sleep(EVERY)
             with suppress(StoreError):  # of which the lanes tell
-                await own.look()
+                await look_at_own()
                 if self.now.library:
                     await self.look_at_keys()
 

@@ -105,6 +105,7 @@ class OwnProviderKeys:
     async def look(self) -> None:
         """See what another process has kept or forgotten; that is done every two seconds. Raises StoreError."""
         await self._personal.look()
+        self._made = {place: made for place, made in self._made.items() if self._personal.has(place[0])}
 
     async def keys(self, person: str) -> list[OwnKeyRow]:
         """What somebody keeps. Raises StoreError."""
