@@ -157,11 +157,27 @@ FILLED: dict[str, Any] = {
     "days": 1,
     "name": "x",
     "archived": True,
+    "key": "sk-canary-of-another",
+    "value": "sk-canary-of-another",
 }
 # What is asked for beside that is nobody's: how much of it, in which order, what is to be set.
 NAMES_NOTHING = {
     *("limit", "skip", "after", "before", "since", "hidden", "by", "offset", "per", "what", "confirm"),
-    *("address", "ahead", "blocked", "code", "files", "key", "max_tokens", "model", "money", "open_to", "pinned"),
+    *(
+        "header",
+        "hosts",
+        "commands",
+        "address",
+        "ahead",
+        "blocked",
+        "code",
+        "files",
+        "max_tokens",
+        "model",
+        "money",
+        "open_to",
+        "pinned",
+    ),
     *("place", "places", "prompt", "provider", "replace", "replaces", "role", "scopes", "title", "tokens", "tools"),
 }
 

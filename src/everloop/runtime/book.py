@@ -185,7 +185,7 @@ class Book:
             commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
                 who = thread.turn.requester
-                commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost, who))
+                commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost, who, entry.own))
             elif isinstance(entry, Answered):
                 self.send(*settled(thread, entry))
             if thread.finished is not None and thread.finished is not before:

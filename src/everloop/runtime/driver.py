@@ -14,7 +14,7 @@ from typing import Any, Protocol, assert_never
 from msgspec import structs
 
 from ..core.briefing import Situation
-from ..core.budget import Charge
+from ..core.budget import Bound, Charge
 from ..core.decide import (
     UNKNOWN,
     Ask,
@@ -33,7 +33,7 @@ from ..core.decide import (
     decide,
     used,
 )
-from ..core.errors import ModelMissing, ToolError
+from ..core.errors import ModelMissing, OwnKeyRefused, ToolError
 from ..core.events import (
     OutcomeUnknown,
     ToolCalled,
@@ -69,6 +69,7 @@ from .context import Gallery
 from .interrupt import Interrupt
 from .model_calls import ModelCalls
 from .models import Briefed, Model, Models
+from .own_keys import NO_OWN_KEYS, OwnKeys
 from .people import KnownPeople
 from .permission import PermissionQuestions
 from .tainting import Tainting, key_of
@@ -117,8 +118,10 @@ class Driver:
         clock: Clock = MACHINE,
         approvers: Approvers | None = None,
         budgets: BudgetControl | None = None,
+        own_keys: OwnKeys = NO_OWN_KEYS,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
+        self._own_keys = own_keys
         self._budgets = budgets or BudgetControl(store)
         self._store = store
         self._bus = bus
@@ -129,7 +132,7 @@ class Driver:
         self._briefer = briefer
         self._toolbox = toolbox
         self._model_calls = ModelCalls(store, bus, gallery, self._budgets)
-        self._compactor = Compactor(models, bus, self._budgets)
+        self._compactor = Compactor(models, bus, self._budgets, own_keys)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
         self._clock = clock
@@ -266,16 +269,21 @@ class Driver:
         return book.briefed
 
     async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
-        """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why."""
+        """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why. Who is
+        answered with a key of their own spends nothing of what is shared."""
         payer, budgets = await self._payer(book, role), self._budgets
-        bounds = budgets.bounds_seen(payer)
+        if self._own_keys.has(payer.id):
+            briefed = await self._asked_by(payer, briefed)
+        bounds: tuple[Bound, ...] | None = () if briefed.own else budgets.bounds_seen(payer)
         if bounds is None:
             bounds = await book.patiently(partial(budgets.bounds, payer))
-        thrifty = await self._cheaper(book, briefed) if bounds and budgets.rules.cheaper_at else None
+        thrifty = await self._cheaper(book, briefed, payer) if bounds and budgets.rules.cheaper_at else None
         if thrifty and budgets.is_tight(bounds):
             briefed, thrifty = thrifty, None
+            bounds = () if briefed.own else bounds
         result = await self._model_calls.make(book, briefed, wrap, interrupt, payer, bounds)
         if isinstance(result, Denied) and thrifty:
+            bounds = () if thrifty.own else bounds
             result = await self._model_calls.make(book, thrifty, wrap, interrupt, payer, bounds)
         if isinstance(result, Charge):
             budgets.note(result)
@@ -299,7 +307,12 @@ class Driver:
         run = f"{thread.id}:{turn.seq}" if turn.source else ""
         return Payer(who, role, thread.id, run, in_group=thread.is_group)
 
-    async def _cheaper(self, book: Book, briefed: Briefed) -> Briefed | None:
+    async def _asked_by(self, payer: Payer, briefed: Briefed) -> Briefed:
+        """The same, asked as whoever pays for it has it asked."""
+        model = briefed.model
+        return Briefed(model, briefed.briefing, await self._own_keys.asked(payer.id, model.key, model.provider))
+
+    async def _cheaper(self, book: Book, briefed: Briefed, payer: Payer) -> Briefed | None:
         """Told the same: the model for when little is left, where there is one that can read all of it."""
         rules = self._budgets.rules
         try:
@@ -309,7 +322,7 @@ class Driver:
             return None
         if model is None or model.key == briefed.model.key:
             return None
-        cheaper = Briefed(model, briefed.briefing)
+        cheaper = await self._asked_by(payer, Briefed(model, briefed.briefing))
         return cheaper if used(book.thread, cheaper.rules) <= cheaper.rules.limit else None
 
     async def _look_for(self, name: str) -> Model:
@@ -403,7 +416,7 @@ class Driver:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
         text = step.failure.text if step.failure else EXCUSES[step.reason]
         _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
-        if step.failure and role < Role.USER:
+        if step.failure and role < Role.USER and step.failure.error != OwnKeyRefused.kind:
             text = EXCUSES.get(step.reason, FOR_GUESTS)
         self._bus.publish(Warned(book.thread.id, book.lease.head, step.reason, text, error))
         cut = book.thread.turn.cut
@@ -432,6 +445,7 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         role=role,
         whose=thread.turn.principal,
         turn=thread.turn.seq,
+        owner=book.owner,
     )
 
 

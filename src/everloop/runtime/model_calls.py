@@ -132,10 +132,18 @@ class ModelCalls:
         return self._budgets.plan(payer, bounds, thread.id, model.name, model.price, most)
 
     async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
-        reply = await briefed.model.provider.reply(prompt, draft.show)
+        reply = await briefed.provider.reply(prompt, draft.show)
         calls = _marked(reply.calls, briefed.rules.tools) if reply.calls else ()
         return ModelSaid(
-            reply.text, calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
+            text=reply.text,
+            calls=calls,
+            usage=reply.usage,
+            finish=reply.finish,
+            model=reply.model,
+            reasoning=reply.reasoning,
+            opaque=reply.opaque,
+            cost=reply.cost,
+            own=briefed.own,
         )
 
     async def _recall(self, book: Book, rules: Rules) -> str:
