@@ -6,6 +6,7 @@ digits and `_.-~@` stay as they are.
 """
 
 from hashlib import sha256
+from urllib.parse import unquote
 
 from .channel import traits_of
 from .errors import BadSession
@@ -25,6 +26,11 @@ def escaped(name: str) -> str:
     if len(plain) <= LONGEST:
         return plain
     return f"{plain[:100]}!{sha256(name.encode()).hexdigest()}"  # no escaped name has a ! in it
+
+
+def name_of(escaped_name: str) -> str:
+    """The name that was escaped so; one that is told by its hash stays as it is."""
+    return escaped_name if "!" in escaped_name else unquote(escaped_name)
 
 
 def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") -> Address:

@@ -252,6 +252,7 @@ class TokenRow(Struct, frozen=True):
     scopes: tuple[str, ...]
     at: float = 0.0
     until: float = 0.0
+    platforms: tuple[str, ...] = ()  # whose people its bot may speak for, by name
 
 
 class Known(Struct, frozen=True):
@@ -262,3 +263,4 @@ class Known(Struct, frozen=True):
     role: str
     scopes: tuple[str, ...]
     until: float = 0.0  # Unix time; 0 is for ever
+    platforms: tuple[str, ...] = ()  # as they are written in keys (`keys.escaped`)

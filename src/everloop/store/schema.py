@@ -30,6 +30,8 @@ DIALECTS = {
         "json": "",
         "words": "",
         "channel": "substr(t.session, 1, instr(t.session, ':') - 1)",  # of a thread `t`
+        "find": "instr",  # where in a text another begins, from 1; 0: nowhere
+        "joined": "group_concat",
         "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
         "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
         "forget_words": "INSERT INTO said_words(said_words) VALUES('delete-all')",
@@ -61,6 +63,8 @@ DIALECTS = {
         "json": "::JSON",
         "words": ", words TSVECTOR NOT NULL",
         "channel": "split_part(t.session, ':', 1)",
+        "find": "strpos",
+        "joined": "string_agg",
         "index_words": "CREATE INDEX said_words ON said USING gin(words)",
         "forget_words": "SELECT 1",
         "chain_audit": """CREATE FUNCTION everloop_chain_audit() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -271,6 +275,16 @@ MIGRATIONS: Migrations = [
             key TEXT PRIMARY KEY, owner TEXT NOT NULL, tokens {int} NOT NULL, money {int} NOT NULL, at {real} NOT NULL,
             accounts TEXT NOT NULL){clustered}""",
         "ALTER TABLE usage ADD COLUMN requester TEXT NOT NULL DEFAULT ''",
+    ],
+    [
+        # The platforms that a token names, as they stand in keys. One that is older names those at which bots of its
+        # owner have spoken before (those of anybody but the owner have places <person>%2F<platform>), and no other.
+        "ALTER TABLE tokens ADD COLUMN platforms TEXT NOT NULL DEFAULT ''",
+        """UPDATE tokens SET platforms = coalesce((SELECT {joined}(platform, ' ') FROM (SELECT DISTINCT
+            CASE WHEN owner <> 'owner' AND {find}(name, '%2F') > 0 THEN substr(name, {find}(name, '%2F') + 3)
+            ELSE name END AS platform FROM (SELECT owner, substr(key, 10, {find}(key, '/') - 10) AS name FROM sessions
+            WHERE owner = tokens.owner AND key LIKE 'platform:%/%') AS places) AS spoken), '')
+            WHERE ' ' || scopes || ' ' LIKE '% chat %'""",
     ],
 ]
 

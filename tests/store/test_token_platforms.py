@@ -1,0 +1,55 @@
+"""The platforms that tokens name, on both databases, and what became of tokens that are older than that."""
+
+from everloop.core.keys import author_of, escaped, place_of
+from everloop.core.mail import Inbound, Said
+from everloop.core.message import Text
+from everloop.core.ports import Store
+from everloop.core.rows import Known
+from everloop.store import schema
+
+from .conftest import Home
+
+ALL = ("read", "chat")
+BEFORE = next(n for n, each in enumerate(schema.MIGRATIONS) if "tokens ADD COLUMN platforms" in "".join(each))
+
+
+async def test_a_token_is_known_with_the_platforms_that_it_names(store: Store):
+    id = await store.keep_token("owner", "bot", "hash", ALL, platforms=["discord", "my team"])
+    assert await store.known_token("hash") == Known(id, "owner", "owner", ALL, 0.0, ("discord", "my%20team"))
+    assert [row.platforms for row in await store.tokens("owner")] == [("discord", "my team")]
+    (line,) = [each for each in await store.audit() if each.deed == "token.made"]
+    assert '"platforms":["discord","my team"]' in line.detail
+
+
+async def spoken(store: Store, platform: str, owner: str = "owner") -> None:
+    known_as = platform if owner == "owner" else f"{escaped(owner)}/{platform}"
+    address = place_of("platform", known_as, "s1", user="7", room="c1")
+    said = Said((Text("hi"),), author_of(known_as, "7"), str(address))
+    await store.receive(Inbound(address, f"{owner} {platform}", said, owner))
+
+
+async def test_an_older_token_keeps_the_platforms_of_its_owners_bots_and_gets_no_other(home: Home):
+    old = await home.connect(migrations=schema.MIGRATIONS[:BEFORE])
+    for platform, owner in (("discord", "owner"), ("my team", "owner"), ("slack", "web:ada"), ("a/b", "web:ada")):
+        await spoken(old, platform, owner)
+    await home.write("INSERT INTO users(id, name, role, created) VALUES('web:ada', 'Ada', 'user', 0)")
+    await home.write("INSERT INTO users(id, name, role, created) VALUES('web:bob', 'Bob', 'user', 0)")
+    for owner, name, scopes in (
+        ("owner", "bot", "read chat"),
+        ("owner", "reader", "read"),
+        ("web:ada", "hers", "chat"),
+        ("web:bob", "his", "chat"),
+    ):
+        await home.write(
+            "INSERT INTO tokens(id, owner, name, hash, scopes, at, until) "
+            f"VALUES('{name}', '{owner}', '{name}', '{name}', '{scopes}', 0, 0)"
+        )
+    await home.lose(old)
+    store = await home.connect()
+    found = {name: await store.known_token(name) for name in ("bot", "reader", "hers", "his")}
+    assert {name: known and sorted(known.platforms) for name, known in found.items()} == {
+        "bot": ["discord", "my%20team"],
+        "reader": [],
+        "hers": ["a%2Fb", "slack"],
+        "his": [],
+    }
