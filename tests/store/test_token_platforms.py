@@ -1,6 +1,6 @@
 """The platforms that tokens name, on both databases, and what became of tokens that are older than that."""
 
-from everloop.core.keys import author_of, escaped, place_of
+from everloop.core.keys import author_of, escaped, name_of, place_of
 from everloop.core.mail import Inbound, Said
 from everloop.core.message import Text
 from everloop.core.ports import Store
@@ -53,3 +53,9 @@ async def test_an_older_token_keeps_the_platforms_of_its_owners_bots_and_gets_no
         "hers": ["a%2Fb", "slack"],
         "his": [],
     }
+
+
+def test_a_name_that_was_escaped_is_found_again():
+    names = ["discord", "my team/chat", "ünï:c%de", "100%", "!", "@a.b_c-d~e"]
+    assert [name_of(escaped(each)) for each in names] == names
+    assert name_of(escaped("ü" * 300)) == escaped("ü" * 300)

@@ -6,7 +6,6 @@ digits and `_.-~@` stay as they are.
 """
 
 from hashlib import sha256
-from urllib.parse import unquote
 
 from .channel import traits_of
 from .errors import BadSession
@@ -30,7 +29,10 @@ def escaped(name: str) -> str:
 
 def name_of(escaped_name: str) -> str:
     """The name that was escaped so; one that is told by its hash stays as it is."""
-    return escaped_name if "!" in escaped_name else unquote(escaped_name)
+    if "!" in escaped_name:
+        return escaped_name
+    head, *rest = escaped_name.encode().split(b"%")
+    return b"".join((head, *(bytes.fromhex(each[:2].decode()) + each[2:] for each in rest))).decode()
 
 
 def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") -> Address:

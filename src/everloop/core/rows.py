@@ -241,6 +241,7 @@ class Undelivered(Struct, frozen=True):
     due: float
     why: str  # it did not arrive the last time
     text: str
+    polled: bool = False  # nobody sends it: a bot fetches it
 
 
 class TokenRow(Struct, frozen=True):

@@ -19,6 +19,7 @@ from ..core.message import Part
 from ..core.people import Person, Role, StandingCode
 from ..core.permission import Allowance, Approval, Grant
 from ..core.personas import Persona, PersonaChoice, Personas
+from ..core.polled import PolledAnswer, PolledPlaces, PolledReceipt
 from ..core.ports import (
     Activity,
     Archive,
@@ -167,8 +168,25 @@ class GatewayAgent(Protocol):
         ...
 
 
+class PolledAnswers(Protocol):
+    """What was said where nobody sends it, for the bots that fetch it. Raises StoreError."""
+
+    async def take(self, places: PolledPlaces, limit: int, seconds: float) -> list[PolledAnswer]:
+        """What may be delivered now, at most one of each session; nobody else has it for so many seconds."""
+        ...
+
+    async def put_back(self, answers: Sequence[PolledAnswer]) -> None: ...
+
+    async def settle(self, places: PolledPlaces, receipts: Sequence[PolledReceipt]) -> list[str]:
+        """What became of answers; returns the ids that are none of them."""
+        ...
+
+
 class TurnAgent(Protocol):
     """What the doors that take letters over HTTP need."""
+
+    @property
+    def polled(self) -> PolledAnswers: ...
 
     @property
     def files(self) -> Files: ...

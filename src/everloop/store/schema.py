@@ -6,7 +6,8 @@ What differs between the two databases is a word here and there, filled in from 
 
 Every page that a turn touches is written to the disk, so there are few indexes. A letter is open (`ended` = 0) until
 the turn that took it is over, or, when nobody waits for it, until it was taken: what has work to do is what has open
-letters. `taken` is 1 when it is in the log, and 2 when whoever sent it has been given what came of it.
+letters. `taken` is 1 when it is in the log, 2 when whoever sent it has been given what came of it, and 3 when they
+wait for it no longer.
 """
 
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ from tests.gateway.conftest import Door
 
 HI = {"platform_user_id": "7", "content": "hi"}
 NOT_NAMED = (
-    "This token does not name the platform 'telegram': make one that does, with "
+    "This token does not name the platform 'telegram': make a token that does, with "
     "`everloop tokens create NAME --platform PLATFORM`, or in the page under Access."
 )
 

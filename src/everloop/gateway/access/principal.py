@@ -24,6 +24,7 @@ SCOPES = {
     "approve": "allow or deny what asks for permission",
     "admin": "change settings, models, passwords and tokens",
 }
+NAME_IT = "make a token that does, with `everloop tokens create NAME --platform PLATFORM`, or in the page under Access."
 _ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.ADMIN, "admin": Role.ADMIN}
 
 
@@ -52,15 +53,17 @@ class Principal(Struct, frozen=True):
         if not self.may(scope):
             raise Refused(403, "forbidden", f"this needs the scope {scope}, which these credentials do not have")
 
+    def check_names_platform(self) -> None:
+        """Raises Refused (403) for a token that names no platform, and for a login."""
+        if not self.platforms:
+            raise Refused(403, "platform_not_named", f"These credentials name no platform: {NAME_IT}")
+
     def check_speaks_for(self, platform: str) -> None:
         """Raises Refused (403), unless the token names this platform: only of its people a bot may say who wrote, and
         only what is meant for them may it take along."""
         if escaped(platform) not in self.platforms:
             raise Refused(
-                403,
-                "platform_not_named",
-                f"This token does not name the platform {platform[:80]!r}: make one that does, with "
-                "`everloop tokens create NAME --platform PLATFORM`, or in the page under Access.",
+                403, "platform_not_named", f"This token does not name the platform {platform[:80]!r}: {NAME_IT}"
             )
 
     def check_lasting(self) -> None:

@@ -89,6 +89,7 @@ export const told = spoken({
   // The outbox
   allArrived: "Everything has arrived", allArrivedHint: "Answers that a channel could not deliver stand here, with the reason, to be sent again or dropped.",
   givenUp: "Given up", givenUpHint: "They are kept until you send them again or drop them.", triedAgain: "Tried again", triedAgainHint: "For a day, less and less often; then they are given up.",
+  forBots: "For bots to fetch", forBotsHint: "Said on a platform: a bot with a token that names it fetches them at /message/outbox.", waitsForBot: "no bot has confirmed it yet", botHasIt: (time) => `a bot has it until ${time}`,
   next: (time) => `next ${time}`, beingSent: "being sent now", noText: "(no text)", noReason: "no reason was given", tries: (number, time) => `${number} ${number === 1 ? "try" : "tries"} since ${time}`,
   sendAgain: "Send again", sendAgainTo: (chat) => `Send again to ${chat}`, sentAgain: "It is sent again, where the channel runs.",
   drop: "Drop", dropTo: (chat) => `Drop what goes to ${chat}`, dropTitle: "Never send it?", dropText: (chat) => `What waits for ${chat} stays in the conversation, and does not leave any more.`, dropped: "It is not sent any more.",

@@ -38,6 +38,7 @@ class PlatformMessage(Struct):
     platform_thread_id: _Name | None = None
     attachments: Annotated[list[PlatformAttachment], Meta(max_length=MOST_ATTACHMENTS)] = []
     id: _Name | None = None
+    attended: bool = False  # whoever wrote can be asked: the bot fetches questions from the outbox
 
 
 async def write(agent: TurnAgent, request: web.Request) -> Inbound:
@@ -58,7 +59,7 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     if not parts:
         raise Refused(400, "message_refused", "The message is empty.", param="content")
     server = "/".join(address.chat.split("/")[:2]) if message.platform_server_id else ""  # of that platform
-    letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose, server=server)
+    letter = Said(tuple(parts), author, str(address), unattended=not message.attended, principal=whose, server=server)
     if scope := lacking(principal, letter):
         raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")
     named = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else ""
