@@ -58,7 +58,7 @@ async def test_a_token_of_the_page_names_platforms_and_what_waits_for_its_bot_is
             await page.set_viewport_size({"width": width, "height": 900})
             await page.emulate_media(color_scheme=theme)
             await page.screenshot(path=f"{SHOTS}/platform-outbox-{width}.png")
-        listed = [await stage.texts(f".letter {part}") for part in ("b", ".text", ".why")]
+        listed = [await stage.texts(f".letter {part}") for part in ("b", ".text", "small:nth-of-type(1)")]
         await page.click(".letter button:text-is('Drop')")
         await page.click("dialog button:text-is('Drop')")
         await page.wait_for_selector(".empty h2")

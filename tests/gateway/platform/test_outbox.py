@@ -7,9 +7,11 @@ from typing import Any
 import aiohttp
 import pytest
 
+from everloop.app.records import open_records
 from everloop.core.errors import HostFailed
 from everloop.core.keys import escaped, place_of
-from everloop.core.mail import Address, Inbound, Notice
+from everloop.core.mail import Address, Inbound, Notice, Said
+from everloop.core.message import Text
 from everloop.core.people import Person, Role
 from everloop.gateway.platform.outbox import place_in
 from everloop.testing import Call, Fail, Say, ScriptedModel, Shown
@@ -311,3 +313,22 @@ async def test_a_bot_fetches_and_confirms_for_the_platforms_that_its_token_names
     assert [await status(token, "/message/outbox/receipts", **receipt) for token in tokens] == [403, 200, 200]
     reader = await door.token("read")
     assert [await status(reader, "/message/outbox"), await status("", "/message/outbox")] == [403, 401]
+
+
+async def test_who_waits_with_a_token_that_is_revoked_meanwhile_is_given_nothing(openings: Any):
+    door = await openings(ScriptedModel(lambda shown: Say("hello")))
+    token, other = [await token_of_bot(door, "discord", name=name) for name in ("bot", "other")]
+    async with door.client(token) as client:
+        waiting = asyncio.ensure_future(client.get("/message/outbox?wait=20"))
+        async with door.client(other) as later:
+            for _ in range(3):  # by then the first is let in, and waits
+                assert (await later.get("/message/outbox")).status == 200
+        await door.revoke("bot")
+        letter = Said((Text("hi"),), "discord:7", DM)
+        async with open_records(door.home) as records:
+            await records.store.command(Inbound(Address.parse(DM), "e1", letter), "none", "secret")
+            await records.store.let_askers_go([1])
+        assert ((await waiting).status, "secret" in await (await waiting).text()) == (401, False)
+    async with door.client(other) as client, client.get("/message/outbox?wait=20") as answer:
+        (item,) = (await answer.json())["items"]
+    assert (item["content"], item["attempt"]) == ("secret", 1)

@@ -52,7 +52,7 @@ export class OutboxPage {
     return h("article.tile.letter", { "data-id": each.id },
       h("div.row.spread", {}, h("b", {}, each.chat), each.queued ? h("span", { title: moment(each.queued) }, when(each.queued)) : null),
       h("p.text", {}, each.text || said.noText),
-      h("small.why", {}, each.why || (each.polled ? said.waitsForBot : said.noReason)),
+      each.polled && !each.why ? h("small", {}, said.waitsForBot) : h("small.why", {}, each.why || said.noReason),
       h("small", {}, [said.tries(each.attempts, each.queued ? moment(each.queued) : "?"), next].filter(Boolean).join(", ")),
       waits ? h("div.row", {},
         h("button.small", { type: "button", "aria-label": said.sendAgainTo(each.chat), onclick: () => this.again(each) }, said.sendAgain),

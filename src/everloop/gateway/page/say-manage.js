@@ -69,7 +69,7 @@ export const told = spoken({
   scopes: { read: "look at everything", chat: "speak and change conversations", approve: "answer questions", admin: "settings and tokens" },
   password: "Password", currentPassword: "Current password", newPassword: "New password", newPasswordHint: "New password, 8 characters or more", passwordSet: "The password is set. Other browsers are logged out.",
   hasPassword: "With it you log in from any browser.", noPassword: "There is none yet: set one, or you will need a new link each time you log in.", changePassword: "Change password", setPassword: "Set password",
-  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", tokenPlatforms: "Platforms that a bot with this token speaks for", tokenPlatformsHint: "For a bot: platforms, such as discord, telegram",
+  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", tokenPlatforms: "Platforms that a bot with this token speaks for", tokenPlatformsHint: "Bot's platforms: discord, irc",
   tokenRow: (name, scopes, platforms) => (platforms ? `${name}: ${scopes}; speaks for ${platforms}` : `${name}: ${scopes}`), made: (time) => `made ${time}`,
   newToken: "The new token", shownOnce: "It is shown this once; only a hash of it is kept.", copy: "Copy", done: "Done",
   revoke: "Revoke", revokeNamed: (name) => `Revoke ${name}`, revokeTitle: (name) => `Revoke ${name}?`, revokeText: "Programs that use it are refused from this moment on.",

@@ -14,6 +14,7 @@ from ...core.keys import escaped, name_of
 from ...core.mail import Address
 from ...core.people import OWNER
 from ...core.polled import PolledAnswer, PolledPlaces, PolledReceipt, PolledState
+from ..access.guard import admit_again
 from ..access.permissions import BOT, Route
 from ..access.principal import Principal, principal_of
 from ..http.bodies import read_body, read_json, shaped
@@ -58,6 +59,8 @@ def outbox_routes(agent: TurnAgent, links: Links) -> list[Route]:
         asked, places = _asked(request), places_of(principal_of(request), request.query.getall("platform", []))
         found = await _wait_for(agent, request, asked, places)
         try:
+            if found:
+                await admit_again(request)
             bot = principal_of(request).user
             items = [item_of(each, bot, await links(each.thread, each.outbound.files)) for each in found]
             response = web.json_response({"items": items})
