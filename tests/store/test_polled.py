@@ -176,3 +176,13 @@ async def test_what_waits_for_a_bot_is_listed_and_can_be_dropped_or_sent_again(s
     await said(store, place("8"), "other")
     [other] = [each.id for each in await store.undelivered() if each.text == "other"]
     assert (await store.drop(other), await poll(store)) == (True, [])
+
+
+async def test_where_a_bot_comes_is_known_for_a_while(home: Home, store: Store):
+    await store.note_polled(["platform:discord/"])
+    await store.note_polled(["platform:discord/"])
+    asked = ("platform:discord//@7", "platform:discordia//@7", "platform:irc//@7", "webhook:x")
+    assert [await store.is_polled(key, 300.0) for key in asked] == [True, False, False, False]
+    await home.write("UPDATE resumes SET at = at - 301")
+    assert await store.is_polled(asked[0], 300.0) is False
+    assert await store.resume("platform") == ""

@@ -350,9 +350,14 @@ class Agent:
 
     def _result(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
         key = reply_key(thread, finished.seq)
-        if finished.reason:
+        polled = traits_of(session, self.traits).polled
+        if finished.reason and not polled:
             self.note_shown(key)
-        return answer_of(finished, thread, session), key
+        try:
+            return answer_of(finished, thread, session), key
+        except TurnFailed as failed:
+            failed.key = key if polled else ""  # a bot fetches it, unless it is told here
+            raise
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
         if not receipt.fresh and (seq := await self.store.ended(receipt.id)):

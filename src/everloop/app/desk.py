@@ -46,7 +46,7 @@ class GatewayDesk(Agent):
         self._home = house.builder.own
         self.members = Membership(house.store)
         self.erasures = house.erasures
-        self.polled = PolledOutbox(house.store, house.shown, self._askers, house.approvals)
+        self.polled = PolledOutbox(house.store, house.shown, self._askers, house.approvals, clock=house.clock)
         self._export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
         self._opened = house.opened
         self._link_key: bytes | None = None

@@ -64,6 +64,12 @@ def author_of(platform: str, user: str) -> str:
     return f"%{ord(author[0]):02X}{author[1:]}" if is_chat(author) else author
 
 
+def direct_place(door: str, account: str) -> Address:
+    """Where the owner's bots speak with an account (`author_of`) alone, outside of any server."""
+    platform, _, user = account.partition(":")
+    return place_of(door, platform.replace("%3A", ":").replace("%25", "%"), "", user=user, room="")
+
+
 def exact(key: str) -> Address:
     """The address that is written so and in no other way. Raises ValueError."""
     address = Address.parse(key)

@@ -223,6 +223,10 @@ class TurnAgent(Protocol):
         """
         ...
 
+    def note_shown(self, key: str) -> None:
+        """Whoever waited has been told."""
+        ...
+
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet; `answer` or `watch` goes on with it."""
         ...

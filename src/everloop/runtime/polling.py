@@ -8,16 +8,19 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
+from ..core.people import OWNER
 from ..core.polled import PolledAnswer, PolledPlaces, PolledReceipt, polled_id
-from ..core.ports import Outgoing, Polled
+from ..core.ports import Clock, Outgoing, Polled
 from .acknowledgements import Acknowledgements
 from .approvals import Approvals
 from .askers import Askers
+from .clock import MACHINE
 from .outbox import LASTS, LEAST
 
 _log = logging.getLogger("everloop.polling")
 
 GRACE = 10.0  # seconds for which an answer is kept for whoever asked, where that may be another process
+NOTED = 60.0  # seconds after which it is noted again that a bot comes
 NOT_CONFIRMED = "it was fetched {} times, and no bot has confirmed it within {:g} hours"
 
 
@@ -34,6 +37,7 @@ class PolledOutbox:
         approvals: Approvals,
         grace: float = GRACE,
         lasts: float = LASTS,
+        clock: Clock = MACHINE,
     ) -> None:
         self._store = store
         self._shown = shown
@@ -41,15 +45,26 @@ class PolledOutbox:
         self._approvals = approvals
         self._grace = grace
         self._lasts = lasts
+        self._clock = clock
+        self._noted: dict[str, float] = {}
 
     async def take(self, places: PolledPlaces, limit: int, seconds: float) -> list[PolledAnswer]:
         """What may be delivered now, in order, at most one of each session; nobody else has it for so many seconds."""
+        await self._note(places)
         await self._shown.settle()  # what was given a moment ago is not among them
         spare = self._askers.mails
         found = await self._store.poll(places, limit=limit, seconds=seconds, grace=self._grace, spare=spare)
         asked = any(each.outbound.approval for each in found)
         waiting = {each.id for each in await self._approvals.waiting()} if asked else set()
         return [each for each in found if await self._is_wanted(each, waiting)]
+
+    async def _note(self, places: PolledPlaces) -> None:
+        """Whoever may have to be asked something is asked there, as long as a bot of the owner's comes."""
+        now = self._clock.now()
+        fresh = [each for each in places.prefixes if now - self._noted.get(each, 0.0) > NOTED]
+        if places.owner == OWNER and fresh:
+            self._noted |= dict.fromkeys(fresh, now)
+            await self._store.note_polled(fresh)
 
     async def _is_wanted(self, each: PolledAnswer, waiting: set[str]) -> bool:
         """No question that was answered before it could be asked, and nothing that no bot can deliver."""

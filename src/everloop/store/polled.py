@@ -47,6 +47,15 @@ _SETTLE = (
     "UPDATE outbox SET state = $2, receipt = $3, due = {now} + CAST($4 AS {real}) "
     f"WHERE id = $1 AND ({OPEN} OR (state = 'failed' AND CAST($2 AS TEXT) = 'sent')) RETURNING id"
 )
+# Beside where channels go on listening: no channel's name has a : in it.
+_NOTE = (
+    "INSERT INTO resumes(channel, token, at) VALUES($1, '', {now}) "
+    "ON CONFLICT (channel) DO UPDATE SET at = excluded.at RETURNING channel"
+)
+_IS_POLLED = (
+    "SELECT 1 FROM resumes WHERE channel LIKE '%:%' AND at > {now} - CAST($2 AS {real}) "
+    "AND substr(CAST($1 AS TEXT), 1, length(channel)) = channel LIMIT 1"
+)
 _LET_GO = f"UPDATE inbox SET taken = {LET_GO} WHERE id IN {_NUMBERS} AND taken = 1 RETURNING id"
 
 
@@ -88,6 +97,13 @@ class PolledRows(Database):
 
     async def settle_polled(self, row: int, state: PolledState, why: str = "", again_in: float = 0.0) -> None:
         await self._change(_SETTLE, row, state, why, again_in)
+
+    async def note_polled(self, prefixes: Sequence[str]) -> None:
+        for prefix in prefixes:
+            await self._change(_NOTE, prefix)
+
+    async def is_polled(self, session: str, seconds: float) -> bool:
+        return bool(await self._ask(_IS_POLLED, session, seconds))
 
     async def let_askers_go(self, mails: Sequence[int]) -> None:
         await self._change(_LET_GO, list_of(mails))

@@ -141,6 +141,29 @@ async def test_an_answer_whose_request_was_gone_is_fetched_and_names_the_message
         assert (again["content"], await bot.fetch(wait=0)) == ("done at last", [])
 
 
+async def test_why_there_is_no_answer_is_fetched_as_well_unless_it_was_told(serve: Serve):
+    go, asked = asyncio.Event(), asyncio.Event()
+
+    @tool(permission=Role.GUEST)
+    async def work() -> str:
+        """Work."""
+        asked.set()
+        await go.wait()
+        return "worked"
+
+    down = Fail(HostFailed("it is down"))
+    async with serve(ScriptedModel([down, Call("work"), down]), tools=[work]) as served:
+        bot = Bot(served)
+        status, _ = await bot.say("hi")
+        sent = asyncio.ensure_future(bot.say("work", id="m2"))
+        await asked.wait()
+        sent.cancel()
+        await asyncio.gather(sent, return_exceptions=True)
+        go.set()
+        (item,) = await bot.fetch()
+    assert (status, item["failed"], item["in_reply_to"]) == (502, True, ["m2"])
+
+
 async def test_what_is_not_confirmed_comes_again_and_what_failed_is_a_dead_letter(serve: Serve):
     async with serve(ScriptedModel(echoing)) as served:
         bot = Bot(served)
@@ -239,6 +262,32 @@ async def test_a_streamed_message_says_that_it_waits_and_a_no_is_taken_as_well(s
         await bot.say(question["approval"]["deny"], attended=True)
         (item,) = await bot.fetch()
     assert ("event: waiting" in streamed, "event: error" in streamed, item["content"]) == (True, False, "Then not.")
+
+
+async def test_what_somebody_else_wants_is_asked_of_the_owner_where_their_bot_fetches_it(serve: Serve):
+    async with serve(ScriptedModel([Say("hi"), Call("act"), Say("It is done.")]), tools=[act]) as served:
+        await served.agent.store.link("discord:7", "owner")
+        bot = Bot(served)
+        await bot.say("hello")
+        assert await bot.fetch(wait=0) == []  # from now on the house knows that a bot comes
+        status, _ = await bot.say("act", platform_user_id="9", attended=True)
+        told = {item["platform_user_id"]: item for item in await bot.fetch()}
+        await bot.confirm(*told.values())
+        _, allowed = await bot.say(told["7"]["approval"]["allow"])
+        (item,) = await bot.fetch()
+    assert (status, {user: each["kind"] for user, each in told.items()}) == (202, {"7": "question", "9": "notice"})
+    assert "the owner on platform" in told["9"]["content"]
+    assert (allowed["error"], item["platform_user_id"], item["content"]) == (None, "9", "It is done.")
+
+
+async def test_where_no_bot_comes_nobody_is_said_to_be_asked_there(serve: Serve):
+    async with serve(ScriptedModel([Say("hi"), Call("act"), Say("It is done.")]), tools=[act]) as served:
+        await served.agent.store.link("discord:7", "owner")
+        bot = Bot(served)
+        await bot.say("hello")
+        await bot.say("act", platform_user_id="9", attended=True)
+        told = await bot.fetch()
+    assert [(item["platform_user_id"], "the owner in the page" in item["content"]) for item in told] == [("9", True)]
 
 
 async def test_a_bot_that_fetches_nothing_asks_nobody_as_before(serve: Serve):

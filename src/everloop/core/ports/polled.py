@@ -25,5 +25,11 @@ class Polled(Protocol):
     async def settle_polled(self, row: int, state: PolledState, why: str = "", again_in: float = 0.0) -> None:
         """What has arrived stays so."""
 
+    async def note_polled(self, prefixes: Sequence[str]) -> None:
+        """A bot fetches what is said where keys begin so."""
+
+    async def is_polled(self, session: str, seconds: float) -> bool:
+        """Whether a bot has fetched what is said there within so many seconds."""
+
     async def let_askers_go(self, mails: Sequence[int]) -> None:
         """Whoever sent these messages does not wait for their answers any more."""

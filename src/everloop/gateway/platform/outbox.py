@@ -19,7 +19,7 @@ from ..access.permissions import BOT, Route
 from ..access.principal import Principal, principal_of
 from ..http.bodies import read_body, read_json, shaped
 from ..http.errors import Refused
-from ..http.repeats import is_there
+from ..http.turn_errors import is_there
 from ..ports import TurnAgent
 from ..signed_links import Links
 from .reply import in_our_shape
