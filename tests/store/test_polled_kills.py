@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 from msgspec import Struct
 from tests.cli.person import Person
-from tests.cli.test_gateway_command import Running, free_port, new_token, start
+from tests.cli.test_gateway_command import Running, new_token, start
+from tests.ports import free_port
 
 from everloop.testing import Say, Shown
 from everloop.testing.model_server import ModelServer

@@ -278,6 +278,10 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE usage ADD COLUMN requester TEXT NOT NULL DEFAULT ''",
     ],
     [
+        # Calls of guests are counted in their budgets now.
+        "DROP TABLE guest_calls",
+    ],
+    [
         # The platforms that a token names, as they stand in keys. One that is older names those at which bots of its
         # owner have spoken before (those of anybody but the owner have places <person>%2F<platform>), and no other.
         "ALTER TABLE tokens ADD COLUMN platforms TEXT NOT NULL DEFAULT ''",
