@@ -55,6 +55,23 @@ async def test_an_older_token_keeps_the_platforms_of_its_owners_bots_and_gets_no
     }
 
 
+async def test_what_nobody_could_fetch_in_older_days_does_not_come_all_at_once_and_what_is_fresh_does(home: Home):
+    old = await home.connect(migrations=schema.MIGRATIONS[:BEFORE])
+    for user, channel in (("1", "platform"), ("2", "platform"), ("3", "webhook")):
+        address = place_of(channel, "discord", "", user=user, room="")
+        said = Said((Text("/help"),), f"discord:{user}", str(address))
+        await old.command(Inbound(address, user, said), "none", f"to {user}")
+    await home.write("UPDATE outbox SET at = at - 90000 WHERE chat <> 'platform:discord//@2'")
+    await home.lose(old)
+    await home.connect()
+    rows = await home.rows("SELECT chat, state FROM outbox ORDER BY id")
+    assert rows == [
+        ("platform:discord//@1", "dropped"),
+        ("platform:discord//@2", "pending"),
+        ("webhook:discord//@3", "pending"),
+    ]
+
+
 def test_a_name_that_was_escaped_is_found_again():
     names = ["discord", "my team/chat", "ünï:c%de", "100%", "!", "@a.b_c-d~e"]
     assert [name_of(escaped(each)) for each in names] == names

@@ -290,6 +290,10 @@ MIGRATIONS: Migrations = [
             ELSE name END AS platform FROM (SELECT owner, substr(key, 10, {find}(key, '/') - 10) AS name FROM sessions
             WHERE owner = tokens.owner AND key LIKE 'platform:%/%') AS places) AS spoken), '')
             WHERE ' ' || scopes || ' ' LIKE '% chat %'""",
+        # Answers on platforms whose requests were gone, from when nobody could fetch them: people have asked again
+        # since. Those of the last day are fetched by the first bot that comes.
+        """UPDATE outbox SET state = 'dropped', receipt = 'nobody could fetch it then', due = {now}
+            WHERE channel = 'platform' AND state IN ('pending', 'sending') AND at < {now} - 86400""",
     ],
 ]
 
