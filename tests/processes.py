@@ -15,7 +15,9 @@ async def kill(process: asyncio.subprocess.Process) -> None:
     for each in _family(process):
         with suppress(psutil.NoSuchProcess):
             each.kill()
-    process._transport.close()  # type: ignore[attr-defined]  # our ends of its pipes
+    transport = process._transport  # type: ignore[attr-defined]  # to close that whole would take its status away
+    for pipe in filter(None, map(transport.get_pipe_transport, range(3))):
+        pipe.close()
     await process.wait()
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
 
 from websockets.exceptions import PayloadTooBig, ProtocolError
 from websockets.protocol import State
@@ -84,7 +83,7 @@ class WebSocketConnection(asyncio.Protocol):
         raise self._closed()
 
     async def send(self, message: Message) -> None:
-        while not self._room.is_set():
+        while not self._room.is_set() and not self._why:
             await self._room.wait()
         if self._why:
             raise self._closed()
@@ -102,9 +101,6 @@ class WebSocketConnection(asyncio.Protocol):
         """The block is left, in haste when by an error or because its task was cancelled."""
         self._leave(code, "", _GOING_SECONDS if in_haste else _FAREWELL_SECONDS)
         await self._until_gone()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._liveness.hear()
