@@ -133,9 +133,11 @@ class House:
                 name = f"p{number:02}"
                 person = Person(f"fake:{name}", name, Role.USER, accounts=(f"fake:{name}",))
                 await records.store.introduce(person)
-                token = await new_token(records.store, person.id, canary(name, "token"), token_scopes())
+                token = await new_token(
+                    records.store, person.id, canary(name, "token"), token_scopes(), platforms=["fake"]
+                )
                 self.people.append(Neighbour(name, person.id, token))
-            token = await new_token(records.store, OWNER, canary("owner", "token"), token_scopes())
+            token = await new_token(records.store, OWNER, canary("owner", "token"), token_scopes(), platforms=["fake"])
         self.owner = Neighbour("owner", OWNER, token)
 
     async def live(self) -> None:

@@ -162,6 +162,7 @@ FILLED: dict[str, Any] = {
 }
 # What is asked for beside that is nobody's: how much of it, in which order, what is to be set.
 NAMES_NOTHING = {
+    "platforms",
     *("limit", "skip", "after", "before", "since", "hidden", "by", "offset", "per", "what", "confirm"),
     *(
         "header",
@@ -292,6 +293,9 @@ def sent_again(kept: Recorded) -> list[tuple[str, str, dict[str, Any]]]:
         body = {"model": "everloop", "input": "what was said?", "previous_response_id": response}
         more.append(("POST", "/v1/responses", {"json": body}))
         more.append(("GET", f"/v1/responses/{response}", {}))
+    receipts = [{"id": each} for each in kept.ids["thread"]]
+    more.append(("GET", "/message/outbox", {"params": {"wait": "0"}}))
+    more.append(("POST", "/message/outbox/receipts", {"json": {"receipts": receipts}}))
     return [*(each for each in kept.requests if each[1].startswith(("/v1", "/message"))), *more]
 
 
