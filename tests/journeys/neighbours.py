@@ -204,9 +204,8 @@ class House:
                 await self._say(who, wire, f"{own}-fails", f"{words} fail")
             rows = json.loads(await self._asked(who, client, "GET", "/api/sessions?archived=1"))["sessions"]
             who.sessions = [row["id"] for row in rows]
-            await self._asked(
-                who, client, "PATCH", f"/api/sessions/{rows[0]['id']}", json={"title": canary(name, "title")}
-            )
+            mine = next(row["id"] for row in rows if row["session"] == own)  # the owner's bot has others' in their list
+            await self._asked(who, client, "PATCH", f"/api/sessions/{mine}", json={"title": canary(name, "title")})
         if who is not self.owner:
             await self._speak_elsewhere(who)
 
