@@ -3,7 +3,8 @@
     python bench/one.py SYSTEM MEASURE BASE [STORE_URL]
 
 SYSTEM is floor, floor-synced (which keeps what is said on the disk), everloop (embedded in a program on plain asyncio)
-or everloop-own (in its own process, as the command `everloop` runs it).
+or everloop-own (in its own process, as the command `everloop` runs it). In everloop-person and everloop-person-own not
+the owner speaks but a user with a persona and a budget of tokens and money for the month.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ import aiohttp
 
 HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory, where nothing has to be synced
 Ask = Callable[[str, str], Awaitable[object]]
+PERSON = "web:anna"
 _BOTH: Any = ("user", "assistant")
 
 
@@ -45,6 +47,8 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             await floor.close()
         return
     import everloop
+    from everloop.core.budget import Limit
+    from everloop.core.people import Role
 
     @everloop.tool(everloop.Effect.READ, local=True, polls=True)
     async def look() -> str:
@@ -60,13 +64,29 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             "store": {"url": store},
             "tools": {"disabled": ["*"]},  # both send one tool: what is compared is what is done, not what is asked for
         }
-        async with everloop.open(home=home, settings=settings, tools=[look]) as agent:
+        if system == "everloop-person":
+            # As many words as the owner's prompt has, so that both send as much.
+            settings["agents"] = {"defaults": {**told, "system_prompt": "You"}}
+            settings["personas"] = {"helper": {"prompt": "are helpful.", "tools": ["look"], "places": ["default"]}}
+            settings["prices"] = {"m": {"input": 1.0, "output": 2.0}}
+        async with everloop.open(home=home, settings=settings, tools=[look], roles={PERSON: Role.USER}) as agent:
+            ask = agent.ask
+            if system == "everloop-person":
+                await agent.budgets.assign(PERSON, "month", Limit(10**12, 10**15))
+                ask = _asked_by(agent.user(PERSON))
 
             async def watch(text: str, session: str) -> None:
                 async for _ in agent.stream(text, session):
                     pass
 
-            yield System(agent.ask, watch, agent, home)
+            yield System(ask, watch, agent, home)
+
+
+def _asked_by(person: Any) -> Ask:
+    async def ask(text: str, session: str) -> object:
+        return await person.ask(text, f"{PERSON}:{session.partition(':')[2]}")
+
+    return ask
 
 
 async def turns(ask: Ask, count: int, session: str = "", warm: int = 10, things: int = 1000) -> dict[str, float]:
@@ -286,7 +306,7 @@ async def main() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    if sys.argv[1] == "everloop-own":
+    if sys.argv[1].endswith("-own"):
         from everloop.cli.process import run
 
         run(main())

@@ -302,6 +302,7 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
         letter.terms,
         speaker=letter.speaker,
         server=letter.server,
+        payer=letter.payer,
     )
 
 
@@ -316,6 +317,7 @@ def announced(notice: Notice, mail: int) -> UserSaid:
         principal=notice.principal,
         terms=notice.terms,
         source=notice.source,
+        payer=notice.payer,
     )
 
 
@@ -324,7 +326,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
 
     What comes with another word about permissions waits, too: a script whose calls are to be denied is not asked in
     someone's place, and withdraws nobody's question. So does what is said by somebody who was not shown a question that
-    waits, as at another terminal."""
+    waits, as at another terminal, and what somebody else pays for."""
     match mail.letter:
         case Said() as letter:
             entry = heard(letter, mail.id)
@@ -337,6 +339,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             if (letter.unattended, letter.preapproved) != (thread.turn.unattended, thread.turn.preapproved):
                 return WAIT
             if (letter.principal or letter.author) != thread.turn.principal or letter.terms is not None:
+                return WAIT
+            if (letter.payer or letter.author) != thread.turn.payer:
                 return WAIT
             if letter.instead is not None and not _questions(thread) <= set(letter.instead):
                 return WAIT
@@ -365,8 +369,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             return Absorbed((ModelChosen(model, by),))
         case ChoosePersona(persona=persona, by=by):
             return Absorbed((PersonaChosen(persona, by),))
-        case CompactRequest(by=by):
-            return Absorbed((CompactionAsked(by),))
+        case CompactRequest(by=by, payer=payer):
+            return Absorbed((CompactionAsked(by, payer),))
         case Notice() as notice:
             return WAIT if thread.owes_reply else Absorbed((announced(notice, mail.id),))
         case Telling() as word:

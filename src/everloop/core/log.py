@@ -56,6 +56,7 @@ class UserSaid(_Entry, frozen=True):
     source: str = ""  # what of the house says this on the author's behalf; "": the author does
     speaker: GroupSpeaker | None = None  # in a group: who the author was when they said it
     server: str = ""  # what the chat belongs to: a guild, a workspace; "": as it was
+    payer: str = ""  # who pays for the turn; "": its author
 
     @property
     def messages(self) -> list[Message]:
@@ -247,6 +248,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     persona: str = ""
     persona_by: str = ""
     server: str = ""
+    payer: str = ""
 
 
 class Compacted(_Entry, frozen=True):
@@ -266,9 +268,10 @@ class Compacted(_Entry, frozen=True):
 
 
 class CompactionAsked(_Entry, frozen=True):
-    """Someone wants what was said to become a summary now."""
+    """Someone wants what was said to become a summary now, which `payer` pays for; "" is who wants it."""
 
     by: str = ""
+    payer: str = ""
 
 
 class Undoing(_Entry, frozen=True):

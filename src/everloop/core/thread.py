@@ -87,7 +87,7 @@ class Thread:
         self.owes_reply = False
         self.address = ""
         self.just_compacted = False
-        self.wants_room = ""  # who has asked for a summary
+        self.wants_room = ""  # who has asked for a summary, and pays for it
         self.summary = ""
         self.facts: tuple[str, ...] = ()
         self.condensed = False  # whether the transcript begins with a summary
@@ -164,7 +164,7 @@ class Thread:
             case Compacted():
                 self._start_from(entry)
             case CompactionAsked():
-                self.wants_room = entry.by or OWNER
+                self.wants_room = entry.payer or entry.by or OWNER
             case Undoing():
                 self._begin_to_undo(entry)
             case TakenBack():

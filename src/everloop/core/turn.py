@@ -42,7 +42,8 @@ class UndoProgress(Struct, gc=False):
 
 class Turn:
     """`seq` is the entry that began it, which is its id, and `requester` whose it is. `principal` is whose files and
-    workspace it works with: the requester, or the group in which they speak."""
+    workspace it works with: the requester, or the group in which they speak. `payer` is who pays for it: the requester,
+    or who wanted somebody's words to be answered again, or whose bot has brought them."""
 
     __slots__ = (
         "began",
@@ -62,6 +63,7 @@ class Turn:
         "made",
         "mails",
         "model",
+        "payer",
         "preapproved",
         "principal",
         "requester",
@@ -83,6 +85,7 @@ class Turn:
         self.seq = seq
         self.requester = requester
         self.principal = principal or requester
+        self.payer = requester
         self.terms = terms
         self.source = ""  # what of the house began it; "": the requester
         self.unattended = False
@@ -118,6 +121,7 @@ class Turn:
         """`terms` are those of the turn before."""
         turn = cls(seq, entry.author, entry.principal, entry.terms.within(terms) if entry.terms else terms)
         turn.unattended, turn.preapproved, turn.source = entry.unattended, entry.preapproved, entry.source
+        turn.payer = entry.payer or entry.author
         return turn
 
     @classmethod
@@ -126,7 +130,7 @@ class Turn:
         standing = entry.standing
         turn = cls(standing.turn, standing.requester, standing.principal, standing.terms)
         turn.unattended, turn.preapproved, turn.began = standing.unattended, standing.preapproved, standing.began
-        turn.source = standing.source
+        turn.source, turn.payer = standing.source, standing.payer or standing.requester
         turn.mails, turn.steps, turn.brought = list(standing.mails), standing.steps, standing.brought
         turn.usage, turn.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
@@ -166,6 +170,7 @@ class Turn:
             persona=persona.name,
             persona_by=persona.by,
             server=server,
+            payer=self.payer if self.payer != self.requester else "",
         )
 
     def count(self, entry: ModelSaid) -> None:

@@ -6,12 +6,13 @@ decided by the store, in the transaction of the call's intent.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct, structs
 
 from ..core.budget import (
+    BOUNDLESS,
     GUESTS,
     HOUSE,
     LEAST_ANSWER,
@@ -36,8 +37,8 @@ from ..core.prompt import Usage
 
 SECONDS = 1.0  # for which limits are known
 PEOPLE = 10_000  # whose limits are remembered
-_UNSEEN: tuple[float, Bound | None] = (0.0, None)
 Price = Callable[[Usage], float | None]
+_ANYWHERE = ("month", "day")  # what is counted wherever it is spent
 UNPRICED = (
     "Nobody knows what {model} costs, and there is a limit on money here, so it was not asked. Whoever runs this can "
     "say what it costs in the settings (prices), or choose another model."
@@ -83,12 +84,35 @@ class Denied(Struct, frozen=True):
     text: str
 
 
+class _Seen:
+    """An account as it was looked at, until when that may be relied on, and how much may be used of it until then
+    before somebody has to look again."""
+
+    __slots__ = ("bound", "money", "tokens", "until", "used_money", "used_tokens")
+
+    def __init__(self, bound: Bound, roomy: float) -> None:
+        """`roomy` is the share up to which nothing depends on how much is left."""
+        limit, spent = bound.limit, bound.spent
+        self.until = time.monotonic() + SECONDS
+        self.bound = bound
+        self.tokens = BOUNDLESS if limit.tokens is None else int(roomy * limit.tokens) - spent.tokens
+        self.money = BOUNDLESS if limit.money is None else int(roomy * limit.money) - spent.money
+        self.used_tokens = self.used_money = 0
+
+    @property
+    def is_roomy(self) -> bool:
+        return self.used_tokens <= self.tokens and self.used_money <= self.money
+
+    def as_noted(self) -> Bound:
+        return used_by(self.bound, Charge("", self.used_tokens, self.used_money))
+
+
 class BudgetControl:
     def __init__(self, store: Budgets, rules: Callable[[], BudgetRules] = BudgetRules) -> None:
         """`rules` are asked for each time, for the settings may change."""
         self._store = store
         self._rules = rules
-        self._spent: dict[Account, tuple[float, Bound | None]] = {}
+        self._spent: dict[Account, _Seen] = {}
         self._known: dict[tuple[str, Role], tuple[float, BudgetRules, dict[Account, Limit]]] = {}
 
     @property
@@ -108,16 +132,19 @@ class BudgetControl:
     def bounds_seen(self, payer: Payer) -> tuple[Bound, ...] | None:
         """The same, where it was seen a moment ago and nothing depends on how much is left: whether there is room is
         for the store to say. None: it has to be looked at."""
-        now, rules = time.monotonic(), self._rules()
+        now = time.monotonic()
         known = self._known.get((payer.id, payer.role))
-        if known is None or known[0] < now or known[1] is not rules:
+        if known is None or known[0] < now or known[1] is not self._rules():
             return None
         found = []
-        for account, limit in _in_place(known[2], payer):
-            until, bound = self._spent.get(account, _UNSEEN)
-            if until < now or bound is None or bound.limit != limit or bound.share > rules.roomy:
+        for account, limit in known[2].items():
+            placed = account if account.per in _ANYWHERE else _placed(account, payer)
+            if placed is None:
+                continue
+            seen = self._spent.get(placed)
+            if seen is None or seen.until < now or seen.bound.limit != limit or not seen.is_roomy:
                 return None
-            found.append(bound)
+            found.append(seen.bound)
         return tuple(found)
 
     async def _look_at(self, payer: Payer) -> tuple[Bound, ...]:
@@ -129,7 +156,8 @@ class BudgetControl:
         bounds = tuple(Bound(account, limit, spent.get(account, Spending(account))) for account, limit in accounts)
         if len(self._spent) >= PEOPLE:
             self._spent.clear()
-        self._spent |= {bound.account: (time.monotonic() + SECONDS, bound) for bound in bounds}
+        roomy = self._rules().roomy
+        self._spent |= {bound.account: _Seen(bound, roomy) for bound in bounds}
         return bounds
 
     async def bounds_anew(self, payer: Payer) -> tuple[Bound, ...]:
@@ -137,12 +165,20 @@ class BudgetControl:
         self._spent.clear()
         return await self.bounds(payer)
 
-    def note(self, charge: Charge) -> None:
-        """What was seen a moment ago has become more."""
+    def note(self, charge: Charge) -> tuple[Bound, ...]:
+        """What was seen a moment ago has become more. Those of its bounds are returned, as they are with it, of which
+        so much is gone that it may be told."""
+        scarce = []
         for bound in charge.reserved.bounds if charge.reserved else ():
-            until, seen = self._spent.get(bound.account, _UNSEEN)
-            if seen is not None:
-                self._spent[bound.account] = until, used_by(seen, charge)
+            seen = self._spent.get(bound.account)
+            if seen is None:
+                scarce.append(used_by(bound, charge))
+                continue
+            seen.used_tokens += charge.tokens or 0
+            seen.used_money += charge.money or 0
+            if not seen.is_roomy:
+                scarce.append(seen.as_noted())
+        return tuple(scarce)
 
     async def _limits(self, who: str, role: Role) -> dict[Account, Limit]:
         """By account, as yet without conversation or job."""
@@ -166,10 +202,11 @@ class BudgetControl:
         """Whether a call may be made that reads `cost.input` and answers with at most `cost.output` tokens. Where less
         is left than that, the answer may be shorter."""
         most = most_of(price, cost.input, cost.output)
-        if first_full(most, bounds):
-            room = room_for_answer(most, bounds, rate_of(price, cost.input, cost.output))
-            if min(LEAST_ANSWER, most.output) <= room < most.output:
-                most = most_of(price, cost.input, room)
+        if not first_full(most, bounds) and is_priced(most, bounds):
+            return _allowed(payer, bounds, key, most)
+        room = room_for_answer(most, bounds, rate_of(price, cost.input, cost.output))
+        if min(LEAST_ANSWER, most.output) <= room < most.output:
+            most = most_of(price, cost.input, room)
         return _planned(payer, bounds, key, model, most)
 
     async def denied(self, payer: Payer, account: Account, allowed: AllowedCall) -> Denied:
@@ -193,16 +230,13 @@ class BudgetControl:
     async def charge(self, charge: Charge) -> None:
         await self._store.charge(charge)
 
-    def is_most_gone(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> bool:
-        """Whether there may be something to warn them of."""
+    async def warning(self, payer: Payer, scarce: Sequence[Bound]) -> str:
+        """What they are told when most of their own is gone, once a period; "" if there is nothing. `scarce` are those
+        that `note` has returned."""
         share = self.rules.warn_at
-        mine = (bound for bound in bounds if bound.account.owner == payer.id and not bound.spent.warned)
-        return bool(share) and any(used_by(bound, charge).share >= share for bound in mine)
-
-    async def warning(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> str:
-        """What they are told when most of their own is gone with this, once a period; "" if there is nothing."""
-        for bound in (used_by(bound, charge) for bound in bounds if bound.account.owner == payer.id):
-            if bound.share >= self.rules.warn_at and await self._store.warn_once(bound.account):
+        for bound in scarce if share else ():
+            mine = bound.account.owner == payer.id and not bound.spent.warned
+            if mine and bound.share >= share and await self._store.warn_once(bound.account):
                 return said_spent(bound)
         return ""
 
@@ -221,6 +255,10 @@ def _planned(payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, most
         return Denied(UNPRICED.format(model="the model that answers here" if plainly else model))
     if full := first_full(most, bounds):
         return Denied(said_full(full, payer, most))
+    return _allowed(payer, bounds, key, most)
+
+
+def _allowed(payer: Payer, bounds: tuple[Bound, ...], key: str, most: Cost) -> AllowedCall:
     return AllowedCall(Reservation(key, payer.id, most.tokens, most.money or 0, bounds), most)
 
 

@@ -116,7 +116,7 @@ class SlashCommands:
                     return CommandEffect(inbound, "none", reply)
                 return CommandEffect(structs.replace(inbound, letter=choosing), "tell", reply)
             case "/compact":
-                return await self._compact(inbound, letter.author)
+                return await self._compact(inbound, letter)
             case "/approve":
                 return await self._approve(rest.split(), inbound, letter.author)
             case "/pair":
@@ -163,13 +163,13 @@ class SlashCommands:
         made = await self._members.link_code(letter.author, str(inbound.address), inbound.event)
         return f"Say this from your other account, within ten minutes, to be the same person there: /link {made}"
 
-    async def _compact(self, inbound: Inbound, author: str) -> CommandEffect:
+    async def _compact(self, inbound: Inbound, letter: Said) -> CommandEffect:
         thread = await self._thread(inbound)
         known = thread.transcript.messages[int(thread.condensed) :] if thread else []
         enough = LEAST_AGAIN if thread and thread.condensed else LEAST_TOKENS
         if len(known) < LEAST or sum(map(rough, known)) < enough:
             return CommandEffect(inbound, "none", "There is too little in this conversation to make a summary of it.")
-        squeezing = structs.replace(inbound, letter=CompactRequest(author))
+        squeezing = structs.replace(inbound, letter=CompactRequest(letter.author, letter.payer))
         return CommandEffect(squeezing, "tell", "What was said before becomes a summary; nothing of it is lost.")
 
     async def _thread(self, inbound: Inbound) -> Thread | None:

@@ -14,7 +14,6 @@ from typing import Any, Protocol, assert_never
 from msgspec import structs
 
 from ..core.briefing import Situation
-from ..core.budget import Charge
 from ..core.decide import (
     UNKNOWN,
     Ask,
@@ -52,7 +51,7 @@ from ..core.log import (
 )
 from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
-from ..core.people import OWNER, Role, is_chat
+from ..core.people import OWNER, Role
 from ..core.ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
@@ -61,14 +60,16 @@ from .approvals import Approvals, ApprovalStore
 from .approvers import Approvers
 from .auditing import started
 from .book import Book
-from .budgets import BudgetControl, Denied, Payer
+from .budgets import BudgetControl
 from .calls import Toolbox
 from .clock import MACHINE
 from .compactor import Compactor
 from .context import Gallery
+from .excuses import EXCUSES, FOR_GUESTS, TOO_LONG
 from .interrupt import Interrupt
 from .model_calls import ModelCalls
 from .models import Briefed, Model, Models
+from .paid_calls import PaidCalls
 from .people import KnownPeople
 from .permission import PermissionQuestions
 from .tainting import Tainting, key_of
@@ -77,22 +78,6 @@ _log = logging.getLogger("everloop.driver")
 
 GONE_SECONDS = 60.0
 _ASKING = (CallModel, Compact)  # steps that ask a model
-
-EXCUSES = {
-    "resumed": "I was interrupted three times in a row while working on this, so I stopped. "
-    "Nothing of it runs any more; say it again if you want me to go on.",
-    "empty": "The model gave no answer, twice in a row. Please try again, or put it in other words.",
-    "futile": "I have done the same things over and over without getting any further, so I stopped. What I found is in "
-    "this conversation; tell me what to try instead.",
-    "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
-    "blocked": "This was not done: whoever asked for it may not speak with me any more.",
-}
-FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
-TOO_LONG = (
-    "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
-    "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
-    "say so in agents.defaults.context_window."
-)
 
 
 class DriverStore(ApprovalStore, Archive, Budgets, Protocol):
@@ -119,8 +104,7 @@ class Driver:
         budgets: BudgetControl | None = None,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
-        self._budgets = budgets or BudgetControl(store)
-        self._store = store
+        budgets = budgets or BudgetControl(store)
         self._bus = bus
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
@@ -128,10 +112,11 @@ class Driver:
         self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
-        self._model_calls = ModelCalls(store, bus, gallery, self._budgets)
-        self._compactor = Compactor(models, bus, self._budgets)
+        self._compactor = Compactor(models, bus, budgets)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
+        calls = ModelCalls(store, bus, gallery, budgets)
+        self._paid_calls = PaidCalls(calls, budgets, models, self._people, bus)
         self._clock = clock
         approvals = Approvals(store, self._people, files, clock)
         self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock, approvers)
@@ -195,7 +180,7 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._call_model(book, briefed, wrap, role, interrupt)
+                    await self._paid_calls.make(book, briefed, wrap, role, interrupt)
                 case RunCalls(places=places):
                     if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
                         await self._settle(book, changed)
@@ -217,8 +202,10 @@ class Driver:
                 case Compact():
                     if _is_told_by_the_call(thread, briefed):
                         wrap = thread.turn.steps >= briefed.rules.max_steps
-                        await self._call_model(book, briefed, wrap, role, interrupt)
-                    elif not await self._compactor.make_room(book, briefed, interrupt, await self._payer(book, role)):
+                        await self._paid_calls.make(book, briefed, wrap, role, interrupt)
+                        continue
+                    payer = await self._paid_calls.payer(book, role)
+                    if not await self._compactor.make_room(book, briefed, interrupt, payer):
                         self._give_up(book, _overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
@@ -264,53 +251,6 @@ class Driver:
             return before
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
-
-    async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
-        """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why."""
-        payer, budgets = await self._payer(book, role), self._budgets
-        bounds = budgets.bounds_seen(payer)
-        if bounds is None:
-            bounds = await book.patiently(partial(budgets.bounds, payer))
-        thrifty = await self._cheaper(book, briefed) if bounds and budgets.rules.cheaper_at else None
-        if thrifty and budgets.is_tight(bounds):
-            briefed, thrifty = thrifty, None
-        result = await self._model_calls.make(book, briefed, wrap, interrupt, payer, bounds)
-        if isinstance(result, Denied) and thrifty:
-            result = await self._model_calls.make(book, thrifty, wrap, interrupt, payer, bounds)
-        if isinstance(result, Charge):
-            budgets.note(result)
-        if isinstance(result, Denied):
-            self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", result.text))
-            book.keep(GaveUp("budget", result.text))
-        elif result and not payer.in_group and budgets.is_most_gone(payer, bounds, result):
-            text = await book.patiently(partial(budgets.warning, payer, bounds, result))
-            if text:
-                self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
-
-    async def _payer(self, book: Book, role: Role) -> Payer:
-        """Who has asked, for an answer or for a summary; but in a conversation that belongs to somebody else, which is
-        one that a bot of theirs brings, it is they: their bot names whom it likes."""
-        thread, turn = book.thread, book.thread.turn
-        who = thread.wants_room or turn.requester
-        if book.owner not in ("", OWNER, who) and not is_chat(book.owner):
-            who = book.owner
-        if who != turn.requester:
-            role = Role.OWNER if who == OWNER else await book.patiently(partial(self._people.role, who))
-        run = f"{thread.id}:{turn.seq}" if turn.source else ""
-        return Payer(who, role, thread.id, run, in_group=thread.is_group)
-
-    async def _cheaper(self, book: Book, briefed: Briefed) -> Briefed | None:
-        """Told the same: the model for when little is left, where there is one that can read all of it."""
-        rules = self._budgets.rules
-        try:
-            model = await (self._models.look(rules.cheaper_model) if rules.cheaper_model else self._models.small())
-        except ModelMissing as error:
-            _log.warning("the cheaper model cannot be asked, %s answers: %s", briefed.model.name, error)
-            return None
-        if model is None or model.key == briefed.model.key:
-            return None
-        cheaper = Briefed(model, briefed.briefing)
-        return cheaper if used(book.thread, cheaper.rules) <= cheaper.rules.limit else None
 
     async def _look_for(self, name: str) -> Model:
         """A model that was there when it was chosen. When it is gone, better another than none."""

@@ -12,7 +12,7 @@ from ..core.failpoint import reach
 from ..core.keys import group_at
 from ..core.mail import Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
-from ..core.people import is_chat
+from ..core.people import OWNER, is_chat
 from ..core.ports import Archive, Bus, Mailroom
 from ..core.rows import Receipt
 from ..readings.commands import SlashCommand, unescaped
@@ -148,11 +148,16 @@ class Inbox:
 
 
 def _placed(inbound: Inbound) -> Inbound:
-    """In a group it is about the group's files, through whichever door it comes and whoever says it."""
+    """In a group it is about the group's files, through whichever door it comes and whoever says it. In a conversation
+    that is somebody else's, which a bot of theirs brings, it is they who pay: their bot names whom it likes."""
     letter = inbound.letter
-    if not isinstance(letter, Said) or letter.principal or not (whose := group_at(inbound.address, inbound.owner)):
+    if not isinstance(letter, Said):
         return inbound
-    return structs.replace(inbound, letter=structs.replace(letter, principal=whose))
+    if not letter.principal and (whose := group_at(inbound.address, inbound.owner)):
+        letter = structs.replace(letter, principal=whose)
+    if inbound.owner not in (OWNER, letter.author, "") and not letter.payer and not is_chat(inbound.owner):
+        letter = structs.replace(letter, payer=inbound.owner)
+    return inbound if letter is inbound.letter else structs.replace(inbound, letter=letter)
 
 
 def _unescaped(inbound: Inbound) -> Inbound:

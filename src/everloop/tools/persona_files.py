@@ -27,6 +27,8 @@ class PersonaFiles:
         self._sections: tuple[Section, ...] = ()
 
     def sections(self) -> tuple[Section, ...]:
+        if not self._sections and not os.access(self._folder, os.F_OK):  # as of most personas
+            return self._sections
         if self._bootstrap.is_stale():
             self._sections = sections_of(self._told(), self._sections)
         return self._sections
