@@ -147,6 +147,11 @@ def first_full(cost: Cost, bounds: Sequence[Bound]) -> Bound | None:
     return None
 
 
+def all_full(cost: Cost, bounds: Sequence[Bound]) -> tuple[Bound, ...]:
+    """The bounds that the call would go beyond."""
+    return tuple(each for each in bounds if first_full(cost, (each,)))
+
+
 def used_by(bound: Bound, charge: Charge) -> Bound:
     """As it is with what a call has used."""
     spent = bound.spent

@@ -15,9 +15,11 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct, structs
 
+from .budget import Account
 from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
+from .overrun import Overrun
 from .people import is_chat
 from .prompt import Brought, Finish, Terms, Usage
 from .speakers import GroupSpeaker, header_of, in_group
@@ -158,7 +160,10 @@ class Asked(_Entry, frozen=True):
     """A person has been asked whether a call may run: this call, as the digest binds it, until a time (Unix).
 
     `definition` is the digest of its tool, and `grounds` the folder that it runs in, after all that lie above it.
-    `told` are those who are asked elsewhere, for the requester may not answer; unless it was allowed ahead."""
+    `told` are those who are asked elsewhere, for the requester may not answer; unless it was allowed ahead.
+
+    With an `overrun` it is about no call but about a model that is to be asked, beyond a budget: its place is -1, and
+    `answer` the entry before the question."""
 
     answer: int
     place: int
@@ -168,6 +173,7 @@ class Asked(_Entry, frozen=True):
     definition: str = ""
     grounds: tuple[Ground, ...] = ()
     told: tuple[ToldApprover, ...] = ()
+    overrun: Overrun | None = None
 
 
 Verdict = Literal["allowed", "denied", "expired", "withdrawn", "unattended"]
@@ -249,6 +255,8 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     persona_by: str = ""
     server: str = ""
     payer: str = ""
+    overruns: tuple[Account, ...] = ()  # in which it may be asked so often still
+    calls_left: int = 0
 
 
 class Compacted(_Entry, frozen=True):

@@ -2,9 +2,11 @@
 
 from msgspec import Struct
 
+from .budget import Account
 from .exits import Exits
 from .log import CallReturned, Compacted, ModelFailed, ModelSaid, Standing, TakenBack, Undoing, UserSaid
 from .message import Made
+from .overrun import Overrun
 from .personas import PersonaWish
 from .prompt import Brought, Finish, Terms, Usage
 from .tool import ToolCall
@@ -49,6 +51,7 @@ class Turn:
         "began",
         "brought",
         "calling",
+        "calls_left",
         "cost",
         "cut",
         "empties",
@@ -63,6 +66,7 @@ class Turn:
         "made",
         "mails",
         "model",
+        "overruns",
         "payer",
         "preapproved",
         "principal",
@@ -86,6 +90,8 @@ class Turn:
         self.requester = requester
         self.principal = principal or requester
         self.payer = requester
+        self.overruns: tuple[Account, ...] = ()  # in which somebody lets it go beyond
+        self.calls_left = 0  # that it may make so
         self.terms = terms
         self.source = ""  # what of the house began it; "": the requester
         self.unattended = False
@@ -131,6 +137,7 @@ class Turn:
         turn = cls(standing.turn, standing.requester, standing.principal, standing.terms)
         turn.unattended, turn.preapproved, turn.began = standing.unattended, standing.preapproved, standing.began
         turn.source, turn.payer = standing.source, standing.payer or standing.requester
+        turn.overruns, turn.calls_left = standing.overruns, standing.calls_left
         turn.mails, turn.steps, turn.brought = list(standing.mails), standing.steps, standing.brought
         turn.usage, turn.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
@@ -171,7 +178,14 @@ class Turn:
             persona_by=persona.by,
             server=server,
             payer=self.payer if self.payer != self.requester else "",
+            overruns=self.overruns,
+            calls_left=self.calls_left,
         )
+
+    def let_through(self, overrun: Overrun) -> None:
+        """Somebody has allowed it to go beyond a budget, also beyond those of an earlier yes."""
+        self.overruns = tuple(dict.fromkeys((*self.overruns, *overrun.accounts)))
+        self.calls_left = overrun.calls
 
     def count(self, entry: ModelSaid) -> None:
         """A model has answered."""

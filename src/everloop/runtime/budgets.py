@@ -7,7 +7,7 @@ decided by the store, in the transaction of the call's intent.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from typing import Literal
 
 from msgspec import Struct, structs
 
@@ -21,19 +21,20 @@ from ..core.budget import (
     Charge,
     Cost,
     Limit,
-    Per,
     Reservation,
     Spending,
-    dollars,
+    all_full,
     first_full,
     is_priced,
     money_of,
     room_for_answer,
     used_by,
 )
+from ..core.overrun import Overrun
 from ..core.people import Role
 from ..core.ports import Budgets
 from ..core.prompt import Usage
+from .budget_words import Reader, said_beyond, said_full, said_spent
 
 SECONDS = 1.0  # for which limits are known
 PEOPLE = 10_000  # whose limits are remembered
@@ -54,6 +55,7 @@ class BudgetRules(Struct, frozen=True):
     warn_at: float = 0.0
     cheaper_at: float = 0.0
     cheaper_model: str = ""
+    ask: Literal["never", "admins", "requester"] = "never"  # who may let a turn go beyond a budget
 
     @property
     def roomy(self) -> float:
@@ -69,6 +71,13 @@ class Payer(Struct, frozen=True):
     thread: str = ""
     job: str = ""
     in_group: bool = False  # others read along
+    requester: str = ""  # whose turn it is
+    beyond: tuple[Account, ...] = ()  # in which somebody lets this turn spend more than there is
+
+    @property
+    def reader(self) -> Reader:
+        """To whom it is told what was spent."""
+        return Reader(self.id, self.role, self.in_group)
 
 
 class AllowedCall(Struct, frozen=True):
@@ -79,9 +88,11 @@ class AllowedCall(Struct, frozen=True):
 
 
 class Denied(Struct, frozen=True):
-    """It may not, and why."""
+    """It may not, and why: `full` has no room for what it would cost. Empty: room would not help."""
 
     text: str
+    full: tuple[Bound, ...] = ()
+    cost: Cost = Cost(0, 0, None)
 
 
 class _Seen:
@@ -201,6 +212,8 @@ class BudgetControl:
     def plan(self, payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, price: Price, cost: Usage) -> "Plan":
         """Whether a call may be made that reads `cost.input` and answers with at most `cost.output` tokens. Where less
         is left than that, the answer may be shorter."""
+        if payer.beyond:
+            bounds = tuple(_unbounded(bound) if bound.account in payer.beyond else bound for bound in bounds)
         most = most_of(price, cost.input, cost.output)
         if not first_full(most, bounds) and is_priced(most, bounds):
             return _allowed(payer, bounds, key, most)
@@ -213,7 +226,9 @@ class BudgetControl:
         """Somebody was quicker: there is no room in this account any more."""
         bounds = await self.bounds_anew(payer)
         full = next((bound for bound in bounds if bound.account == account), None)
-        return Denied(said_full(full, payer, allowed.cost) if full else "There is no room left in the budget.")
+        if full is None:
+            return Denied("There is no room left in the budget.")
+        return Denied(said_full(full, payer.reader, allowed.cost), (full,), allowed.cost)
 
     async def reserve(
         self, payer: Payer, key: str, model: str, price: Price, cost: Usage
@@ -240,6 +255,22 @@ class BudgetControl:
                 return said_spent(bound)
         return ""
 
+    def overrun(self, payer: Payer, denied: Denied) -> Overrun | None:
+        """What may be asked before a turn ends for this; None: nobody is asked. Guests never are, nor is anybody for
+        them: whoever writes is one, and could have others asked all day."""
+        ask = self.rules.ask
+        if ask == "never" or not denied.full or payer.role < Role.USER:
+            return None
+        theirs = all(bound.account.owner == payer.id for bound in denied.full)
+        own = ask == "requester" and theirs and payer.id == payer.requester
+        return Overrun(
+            accounts=tuple(bound.account for bound in denied.full),
+            question=said_beyond(denied.full, payer.reader, denied.cost, "You have" if own else f"{payer.id} has"),
+            refusal=denied.text,
+            least=Role.ADMIN if theirs and payer.role < Role.ADMIN else Role.OWNER,
+            answerer=payer.id if own else "",
+        )
+
     def is_tight(self, bounds: tuple[Bound, ...]) -> bool:
         """Whether a cheaper model is to answer."""
         share = self.rules.cheaper_at
@@ -253,8 +284,8 @@ def _planned(payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, most
     if not is_priced(most, bounds):
         plainly = payer.in_group or payer.role < Role.USER
         return Denied(UNPRICED.format(model="the model that answers here" if plainly else model))
-    if full := first_full(most, bounds):
-        return Denied(said_full(full, payer, most))
+    if full := all_full(most, bounds):
+        return Denied(said_full(full[0], payer.reader, most), full, most)
     return _allowed(payer, bounds, key, most)
 
 
@@ -306,6 +337,10 @@ def _charged(allowed: AllowedCall, tokens: int, money: int) -> Charge:
     return Charge(allowed.reservation.key, tokens, money, allowed.reservation)
 
 
+def _unbounded(bound: Bound) -> Bound:
+    return structs.replace(bound, limit=Limit())
+
+
 def _in_place(limits: Mapping[Account, Limit], payer: Payer) -> list[tuple[Account, Limit]]:
     places = [(_placed(account, payer), limit) for account, limit in limits.items()]
     return [(account, limit) for account, limit in places if account is not None]
@@ -319,56 +354,3 @@ def _placed(account: Account, payer: Payer) -> Account | None:
         case "job":
             return structs.replace(account, scope=payer.job) if payer.job else None
     return account
-
-
-_IN: dict[Per, str] = {
-    "month": "this month",
-    "day": "today",
-    "session": "in this conversation",
-    "job": "in this run",
-}
-
-
-def said_full(bound: Bound, payer: Payer, cost: Cost) -> str:
-    """Why there is no answer: what was spent, of how much, and when that begins anew; the numbers not to others."""
-    account = bound.account
-    if payer.in_group or (account.owner != payer.id and payer.role < Role.ADMIN):
-        whose = {HOUSE: "everyone together", GUESTS: "all guests together"}.get(account.owner, "you")
-        return f"What {whose} may spend here is used up. {_resets(bound)}".strip()
-    needs = f"The next answer may need up to {_amount(bound, cost.tokens, cost.money or 0)}."
-    return f"{said_spent(bound)} {needs} Whoever runs this can raise the limit."
-
-
-def said_spent(bound: Bound) -> str:
-    account, spent, limit = bound.account, bound.spent, bound.limit
-    who = {HOUSE: "Everyone together has", GUESTS: "All guests together have"}.get(account.owner, "You have")
-    of = [
-        f"{each}"
-        for each in (
-            f"{spent.tokens:,} of {limit.tokens:,} tokens" if limit.tokens is not None else "",
-            f"{shown_money(spent.money)} of {shown_money(limit.money)}" if limit.money is not None else "",
-        )
-        if each
-    ]
-    held = spent.held_tokens or spent.held_money
-    running = f", and {_amount(bound, spent.held_tokens, spent.held_money)} are held for calls that run" if held else ""
-    return f"{who} spent {' and '.join(of)} {_IN[account.per]}{running}. {_resets(bound)}".strip()
-
-
-def shown_money(money: int) -> str:
-    amount = dollars(money)
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.6f}".rstrip("0")
-
-
-def shown_time(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _resets(bound: Bound) -> str:
-    return f"It begins anew on {shown_time(bound.spent.resets)}." if bound.spent.resets else ""
-
-
-def _amount(bound: Bound, tokens: int, money: int) -> str:
-    parts = [f"{tokens:,} tokens"] if bound.limit.tokens is not None else []
-    parts += [shown_money(money)] if bound.limit.money is not None else []
-    return " and ".join(parts)

@@ -195,7 +195,8 @@ class SlashCommands:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
         session = str(inbound.address)
         if not words:
-            waiting = await self._approvals.waiting(session)
+            open_here = await self._approvals.waiting(session)
+            waiting = [each for each in open_here if await self._approvals.may_answer(each, author)]
             return CommandEffect(
                 inbound,
                 "none",

@@ -30,7 +30,6 @@ from ..core.decide import (
     Verify,
     admit,
     decide,
-    used,
 )
 from ..core.errors import ModelMissing, ToolError
 from ..core.events import (
@@ -45,7 +44,6 @@ from ..core.log import (
     CallReturned,
     CallStarted,
     GaveUp,
-    ModelFailed,
     Stopped,
     TakenBack,
 )
@@ -65,8 +63,9 @@ from .calls import Toolbox
 from .clock import MACHINE
 from .compactor import Compactor
 from .context import Gallery
-from .excuses import EXCUSES, FOR_GUESTS, TOO_LONG
+from .excuses import EXCUSES, FOR_GUESTS
 from .interrupt import Interrupt
+from .length import is_told_by_the_call, may_be_too_long, overflow
 from .model_calls import ModelCalls
 from .models import Briefed, Model, Models
 from .paid_calls import PaidCalls
@@ -115,11 +114,11 @@ class Driver:
         self._compactor = Compactor(models, bus, budgets)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
-        calls = ModelCalls(store, bus, gallery, budgets)
-        self._paid_calls = PaidCalls(calls, budgets, models, self._people, bus)
         self._clock = clock
         approvals = Approvals(store, self._people, files, clock)
         self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock, approvers)
+        calls = ModelCalls(store, bus, gallery, budgets)
+        self._paid_calls = PaidCalls(calls, budgets, models, self._people, bus, self.questions)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -162,7 +161,7 @@ class Driver:
             role = await self._role(book)
             briefed = await self._briefed(book, role)
             step = decide(thread, _rules(briefed, thread, role))
-            if isinstance(step, _ASKING) and _may_be_too_long(thread, briefed, step):
+            if isinstance(step, _ASKING) and may_be_too_long(thread, briefed, step):
                 step = await self._measure_window(book, briefed, role, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
@@ -180,7 +179,8 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._paid_calls.make(book, briefed, wrap, role, interrupt)
+                    if await self._paid_calls.make(book, briefed, wrap, role, interrupt):
+                        return
                 case RunCalls(places=places):
                     if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
                         await self._settle(book, changed)
@@ -194,19 +194,22 @@ class Driver:
                     if await self.questions.ask(book, places, role):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, _overflow(thread, briefed), role)
+                    self._give_up(book, overflow(thread, briefed), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
+                case GiveUp(reason="budget", failure=failure) if failure:
+                    self._paid_calls.refuse(book, failure.text)
                 case GiveUp():
                     self._give_up(book, step, role)
                 case Compact():
-                    if _is_told_by_the_call(thread, briefed):
+                    if is_told_by_the_call(thread, briefed):
                         wrap = thread.turn.steps >= briefed.rules.max_steps
-                        await self._paid_calls.make(book, briefed, wrap, role, interrupt)
+                        if await self._paid_calls.make(book, briefed, wrap, role, interrupt):
+                            return
                         continue
                     payer = await self._paid_calls.payer(book, role)
                     if not await self._compactor.make_room(book, briefed, interrupt, payer):
-                        self._give_up(book, _overflow(thread, briefed), role)
+                        self._give_up(book, overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
 
@@ -373,28 +376,6 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         whose=thread.turn.principal,
         turn=thread.turn.seq,
     )
-
-
-def _may_be_too_long(thread: Thread, briefed: Briefed, step: Step) -> bool:
-    """So that the model's host is to be asked how much it can read, before anything else."""
-    refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    rules = briefed.rules
-    return briefed.should_measure(used(thread, rules) - rules.overhead, refused, isinstance(step, Compact))
-
-
-def _is_told_by_the_call(thread: Thread, briefed: Briefed) -> bool:
-    """Whether to ask rather than to make room: nobody knows how much the model can read, and its host will say so."""
-    return briefed.model.unsure and thread.turn.failure is None and not thread.wants_room
-
-
-def _overflow(thread: Thread, briefed: Briefed) -> GiveUp:
-    return GiveUp("context", ModelFailed("overflow", _too_long(thread, briefed)))
-
-
-def _too_long(thread: Thread, briefed: Briefed) -> str:
-    if thread.turn.failure:  # the host itself has said so
-        return EXCUSES["context"]
-    return TOO_LONG.format(tokens=used(thread, briefed.rules), model=briefed.model.name, limit=briefed.rules.limit)
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

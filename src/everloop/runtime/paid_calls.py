@@ -15,30 +15,44 @@ from .budgets import BudgetControl, Denied, Payer
 from .interrupt import Interrupt
 from .model_calls import ModelCalls
 from .models import Briefed, Models
+from .permission import PermissionQuestions
 
 _log = logging.getLogger("everloop.budgets")
 
 
 class PaidCalls:
-    def __init__(self, calls: ModelCalls, budgets: BudgetControl, models: Models, people: People, bus: Bus) -> None:
+    def __init__(
+        self,
+        calls: ModelCalls,
+        budgets: BudgetControl,
+        models: Models,
+        people: People,
+        bus: Bus,
+        questions: PermissionQuestions,
+    ) -> None:
+        self._questions = questions
         self._calls = calls
         self._budgets = budgets
         self._models = models
         self._people = people
         self._bus = bus
 
-    async def make(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
-        """Ask the model, as far as who pays may spend it; else the turn ends here, and says why. `role` is that of who
-        has asked."""
+    async def make(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> bool:
+        """Ask the model, as far as who pays may spend it; else somebody is asked whether it may go beyond that, or the
+        turn ends here, and says why. `role` is that of who has asked. Says whether the thread rests until an answer."""
         payer, budgets = await self.payer(book, role), self._budgets
         bounds = budgets.bounds_seen(payer)
         if bounds is None:
             bounds = await book.patiently(partial(budgets.bounds, payer))
         result = await self._made(book, briefed, wrap, interrupt, payer, bounds)
         if isinstance(result, Denied):
+            overrun = None if book.thread.turn.unattended else budgets.overrun(payer, result)
+            if overrun:
+                return await self._questions.ask_beyond(book, overrun, role)
             self.refuse(book, result.text)
         elif result:
             await self._warn(book, payer, result)
+        return False
 
     async def payer(self, book: Book, role: Role) -> Payer:
         """Who pays for a call that is made now: who has asked for an answer or a summary, unless the letter names
@@ -46,10 +60,11 @@ class PaidCalls:
         thread, turn = book.thread, book.thread.turn
         who = thread.wants_room or turn.payer
         run = f"{thread.id}:{turn.seq}" if turn.source else ""
+        beyond = turn.overruns if turn.calls_left else ()
         if who == turn.requester:
-            return Payer(who, role, thread.id, run, in_group=thread.is_group)
+            return Payer(who, role, thread.id, run, thread.is_group, who, beyond)
         role = Role.OWNER if who == OWNER else await book.patiently(partial(self._people.role, who))
-        return Payer(who, role, thread.id, run, in_group=True)  # whose words they are reads along
+        return Payer(who, role, thread.id, run, True, turn.requester, beyond)  # whose words they are reads along
 
     def refuse(self, book: Book, text: str) -> None:
         """The turn ends here."""

@@ -23,7 +23,7 @@ SCOPES = {
     "approve": "allow or deny what asks for permission",
     "admin": "change settings, models, passwords and tokens",
 }
-_ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.ADMIN, "admin": Role.ADMIN}
+_ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.USER, "admin": Role.ADMIN}
 
 
 class Principal(Struct, frozen=True):
