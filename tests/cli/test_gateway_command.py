@@ -137,6 +137,19 @@ async def test_the_settings_say_where_it_listens(person):
     assert said == f"everloop gateway: http://127.0.0.1:{port}\n"
 
 
+async def test_an_invitation_leads_to_where_the_gateway_listens(person):
+    await person.run("users", "add", "ann")
+    before = (await person.run("users", "invite", "ann")).out
+    gateway = await start(person, 0)
+    (invited,) = (await person.run("users", "invite", "ann")).out.splitlines()
+    async with aiohttp.ClientSession() as client, client.get(invited, allow_redirects=False) as answer:
+        came = answer.status
+    await gateway.stop()
+    after = (await person.run("users", "invite", "ann")).out
+    assert (invited.startswith(f"{gateway.url}/login?code="), came) == (True, 303)
+    assert [link.startswith("http://127.0.0.1:18790/login?code=") for link in (before, after)] == [True, True]
+
+
 async def test_killed_in_the_middle_of_an_answer_it_shows_the_truth_once(person, model):
     never, gate = asyncio.Event(), asyncio.Event()
     model.play([[Say("half "), Wait(never)], [Wait(gate), Say("whole")]])

@@ -99,7 +99,12 @@ async def test_a_question_lapses_after_its_day_and_not_before(simulated: Simulat
         assert approval.until == BEGAN + DAY
         simulated.clock.set(BEGAN + DAY - 60)
         assert [each.id for each in await agent.approvals()] == [approval.id]
+
+        async def has_ended() -> bool:
+            return asking.done()
+
         simulated.clock.set(BEGAN + DAY + 1)
+        await simulated.pass_until(has_ended)  # what is due is looked for each second, so that time has to go on
         assert (await asking).content == "done"
         row = await agent.store.session("api:default")
         log = [each.entry for each in await agent.store.history(row.id, 0, 100)]

@@ -59,6 +59,7 @@ from .secrets import take_out
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
+from .whereabouts import listening_at
 
 if TYPE_CHECKING:
     from ..gateway.server import Gateway
@@ -139,7 +140,8 @@ async def serve(
         open_desk(folder, settings, **given) as desk,
         answer(desk, loaded.gateway, folder, version=__version__, grace=grace) as gateway,
     ):
-        yield gateway
+        with listening_at(folder, gateway.url):
+            yield gateway
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from shlex import quote
 
 from ..app.access import new_invitation
 from ..app.records import Records, open_records
+from ..app.whereabouts import page_address
 from ..core.people import ROLES_GIVEN, Person, Role, StandingCode
 from ..settings import Settings
 from .budgets import add_budget, change_budget, shown_budget
@@ -98,7 +99,7 @@ async def _change(records: Records, word: str, given: argparse.Namespace) -> str
         case "invite":
             person = await people.invitable(given.who, Role.OWNER)
             path = await new_invitation(records.store, person.id, given.days * DAY)
-            return f"{_address(records.settings)}{path}"
+            return f"{page_address(records.home, records.settings)}{path}"
         case "role":
             person = await people.change(given.who, Role.OWNER, role=ROLES_GIVEN[given.role])
             return f"{person.name} is {given.role} from now on."
@@ -137,15 +138,6 @@ def _is_of_this_machine(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _address(settings: Settings) -> str:
-    """Where the page is, as far as this machine knows."""
-    place = settings.gateway
-    if place.allowed_hosts:
-        return f"https://{place.allowed_hosts[0]}"
-    host = f"[{place.host}]" if ":" in place.host else place.host
-    return f"{'https' if place.tls_cert else 'http'}://{host}:{place.port}"
 
 
 def _listed(rows: list[Person]) -> str:
