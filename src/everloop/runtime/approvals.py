@@ -25,6 +25,7 @@ from ..core.wording import one_line
 from ..readings.grants import DAY, choices_of, covers, granted
 from ..readings.held import difference, why_of
 from ..readings.questions import NOTHING_ALIKE, asked_of, question_of, shown
+from ..readings.verdicts import is_answered_by
 from .approvers import ReachedApprover, who_was_asked
 from .clock import MACHINE
 
@@ -250,18 +251,23 @@ class Approvals:
     async def decide(
         self, approval: Approval, allow: bool, by: str, chosen: Allowance | None = None, event: str = ""
     ) -> tuple[Inbound, Grant | None]:
-        """The letter that answers it, and what is allowed ahead with that, which is kept. Raises MailRefused; then
-        nothing was decided."""
+        """The letter that answers it, and what would be allowed ahead with that: whoever posts the letter has it kept
+        then, with `keep`. Raises MailRefused; then nothing was decided."""
         letter = await self.answer(approval, allow, by, event)
         if chosen and not allow:
             raise GrantRefused("a no allows nothing ahead; nothing was decided")
-        if not allow:
-            await self._store.forget_grant(approval.id)  # of a yes that did not come to its end
-            return letter, None
-        grant = await self._grant(approval, chosen, by) if chosen else None
-        if grant:
+        return letter, await self._grant(approval, chosen, by) if chosen else None
+
+    async def keep(self, letter: Inbound, grant: Grant | None) -> bool:
+        """Keep what is allowed ahead with a letter that is posted, if it is the answer that counts: somebody may have
+        said no before. Before its thread is woken, so that the next of its calls finds it."""
+        if grant is None or not isinstance(letter.letter, Decision):
+            return False
+        opened = await self._store.open(letter.letter.thread)
+        counts = is_answered_by(letter.letter, opened.entries, [each.letter for each in opened.mail])
+        if counts:
             await self._store.keep_grant(grant)
-        return letter, grant
+        return counts
 
     async def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
         if approval.wanted is None:

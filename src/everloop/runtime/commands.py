@@ -12,6 +12,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
+from ..core.permission import Grant
 from ..core.personas import Personas
 from ..core.ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
 from ..core.rows import Action, SpentRow
@@ -48,6 +49,7 @@ class CommandEffect(Struct, frozen=True):
     reply: str
     otherwise: str = ""
     decision: Inbound | None = None  # on a question of another conversation, which is posted first
+    grant: Grant | None = None  # kept with the decision that is posted, if that counts
 
 
 class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Budgets, Protocol):
@@ -84,7 +86,7 @@ class SlashCommands:
         return find_command(text)
 
     async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
-        """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
+        """What it comes to; nothing has happened yet."""
         role = await self._people.role(letter.author)
         came = acting.get()
         by = came.by if came.person == letter.author else f"{role.name.lower()} in {inbound.address.channel}"
@@ -219,8 +221,12 @@ class SlashCommands:
         reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
         if approval.address != session:
             decided = structs.replace(answer, event=f"decision:{approval.id}")
-            return CommandEffect(inbound, "none", reply, ANSWERED, decided)
-        return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply)
+            return CommandEffect(inbound, "none", reply, ANSWERED, decided, grant)
+        return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply, grant=grant)
+
+    async def keep(self, posted: Inbound, grant: Grant | None) -> None:
+        """What an answer to a question allows ahead, now that it is posted."""
+        await self._approvals.keep(posted, grant)
 
     async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> CommandEffect:
         try:

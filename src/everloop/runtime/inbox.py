@@ -69,6 +69,8 @@ class Inbox:
             row = await self._store.session(str(inbound.address)) if leaves else None
             reply = await self._decided(effect) if effect.decision else effect.reply
             receipt = await self._store.command(effect.inbound, effect.action, reply, effect.otherwise)
+            if effect.grant and not effect.decision:
+                await self._commands.keep(effect.inbound, effect.grant)
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
@@ -84,6 +86,7 @@ class Inbox:
         """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""
         assert effect.decision is not None
         receipt = await self._store.receive(effect.decision)
+        await self._commands.keep(effect.decision, effect.grant)
         self._bus.wake(receipt.thread)
         return effect.reply if receipt.fresh else effect.otherwise
 
