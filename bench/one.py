@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,13 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             "agents": {"defaults": told},
             "providers": {"custom": {"api_base": base}},
             "store": {"url": store},
+            "prices": {"m": {"input": 1.0, "output": 2.0}},
             "tools": {"disabled": ["*"]},  # both send one tool: what is compared is what is done, not what is asked for
         }
         if system == "everloop-person":
             # As many words as the owner's prompt has, so that both send as much.
             settings["agents"] = {"defaults": {**told, "system_prompt": "You"}}
             settings["personas"] = {"helper": {"prompt": "are helpful.", "tools": ["look"], "places": ["default"]}}
-            settings["prices"] = {"m": {"input": 1.0, "output": 2.0}}
         async with everloop.open(home=home, settings=settings, tools=[look], roles={PERSON: Role.USER}) as agent:
             ask = agent.ask
             if system == "everloop-person":
@@ -83,10 +84,9 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
 
 
 def _asked_by(person: Any) -> Ask:
-    async def ask(text: str, session: str) -> object:
-        return await person.ask(text, f"{PERSON}:{session.partition(':')[2]}")
-
-    return ask
+    """In sessions of theirs, whose names are not worked out anew: that is nothing of what is measured."""
+    named = lru_cache(lambda session: f"{PERSON}:{session.partition(':')[2]}")
+    return lambda text, session: person.ask(text, named(session))
 
 
 async def turns(ask: Ask, count: int, session: str = "", warm: int = 10, things: int = 1000) -> dict[str, float]:

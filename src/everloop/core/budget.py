@@ -141,8 +141,9 @@ def room_for_answer(cost: Cost, bounds: Sequence[Bound], rate: float) -> int:
 
 def first_full(cost: Cost, bounds: Sequence[Bound]) -> Bound | None:
     """The bound that the call would go beyond."""
+    tokens, money = cost.tokens, cost.money or 0
     for bound in bounds:
-        if cost.tokens > bound.left_tokens or (cost.money or 0) > bound.left_money:
+        if tokens > bound.left_tokens or money > bound.left_money:
             return bound
     return None
 

@@ -5,6 +5,7 @@ by itself, the separators stay plain, and a name that is too long for a key is t
 digits and `_.-~@` stay as they are.
 """
 
+from functools import lru_cache
 from hashlib import sha256
 
 from .channel import traits_of
@@ -56,6 +57,7 @@ def author_of(platform: str, user: str) -> str:
     return f"%{ord(author[0]):02X}{author[1:]}" if is_chat(author) else author
 
 
+@lru_cache(maxsize=1000)
 def exact(key: str) -> Address:
     """The address that is written so and in no other way. Raises ValueError."""
     address = Address.parse(key)
