@@ -41,7 +41,8 @@ LONG = [
     f"tests/{place}"
     for place in (
         *("torture/", "gateway/page/test_page_access", "gateway/api/test_schema", "providers/test_embedded.py"),
-        *("tools/test_sandbox_escapes", "tools/test_home", "gateway/page/", "store/", "journeys/", "channels/", "cli/"),
+        *("tools/test_limits", "tools/test_files", "tools/test_exec", "tools/", "gateway/page/", "store/", "journeys/"),
+        *("channels/", "cli/", "gateway/", "providers/", "net/", "replay/", "test_"),
     )
 ]
 

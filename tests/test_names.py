@@ -1,10 +1,11 @@
 """One name, one thing: the classes of the package, counted as bench/house.py counts them."""
 
+from functools import cache
 from pathlib import Path
 
 from bench.house import House
 
-CHECKOUT = Path(__file__).parents[1]
+HOUSE = cache(lambda: House(Path(__file__).parents[1]))
 SHARED = 15  # names that may stand for two things: those that users import, and Protocols beside what fulfils them
 
 
@@ -14,11 +15,11 @@ def names_for(times: int, house: House) -> dict[str, list[str]]:
 
 
 def test_no_class_name_stands_for_three_things():
-    assert names_for(3, House(CHECKOUT)) == {}
+    assert names_for(3, HOUSE()) == {}
 
 
 def test_few_class_names_stand_for_two():
-    shared = names_for(2, House(CHECKOUT))
+    shared = names_for(2, HOUSE())
     assert len(shared) <= SHARED, shared
 
 

@@ -11,7 +11,8 @@ from everloop.testing import Pause, Say, Shown
 from everloop.testing.model_server import ModelServer
 from tests.channels.receiver import SECRET, Program, message, post
 from tests.cli.person import Person
-from tests.cli.test_gateway_command import free_port, start
+from tests.cli.test_gateway_command import start
+from tests.ports import free_port
 
 CHATS = 8
 MESSAGES = 4

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from tests.cli.person import Person
+from tests.processes import kill
 
 PATIENCE = 60.0
 
@@ -45,9 +46,7 @@ class AtTerminal:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
+        await kill(self.process)
         os.close(self._inner)
         os.close(self._outer)
 

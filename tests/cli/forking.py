@@ -11,14 +11,17 @@ import gc
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import BinaryIO
 
 # Loaded ahead, with all that is in them, but for what needs a library that not everyone has.
 LOADED = ("everloop.cli", "everloop.app", "everloop.runtime", "everloop.net", "everloop.tools", "everloop.providers")
@@ -29,24 +32,30 @@ MOST_TYPED = 4096  # bytes, which a pipe holds whoever reads them
 
 
 class Forked:
-    """A command that was begun here."""
+    """A command that was begun here. It is killed when nobody waits for its end any more."""
 
     def __init__(self, life: int, out: int, err: int) -> None:
-        self._streams = [life, out, err]
-        self.pid = 0
+        self._streams = [os.fdopen(fd, "rb") for fd in (life, out, err)]
+        self._open: list[asyncio.BaseTransport] = []
 
     async def ended(self) -> tuple[int, bytes, bytes]:
         """Its status, as `returncode` of a process, and what it has said."""
-        life, out, err = [await _reader(fd) for fd in self._streams]
-        self.pid = int(await life.readline())
+        life, out, err = [await self._read(stream) for stream in self._streams]
         said, complained = await asyncio.gather(out.read(), err.read())
-        status = int(await life.read())
-        self.pid = 0
-        return os.waitstatus_to_exitcode(status), said, complained
+        status = await life.read()
+        assert status, "whoever attended to the command has died"
+        return os.waitstatus_to_exitcode(int(status)), said, complained
 
-    def kill(self) -> None:
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
+    def leave(self) -> None:
+        for each in self._open or self._streams:
+            each.close()
+
+    async def _read(self, pipe: BinaryIO) -> asyncio.StreamReader:
+        reader = asyncio.StreamReader()
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        self._open.append(transport)
+        return reader
 
 
 class ForkServer:
@@ -74,6 +83,7 @@ class ForkServer:
 
     def close(self) -> None:
         self._ours.close()
+        self._process.kill()  # a child that was forked here may hold the other end of that
         self._process.wait()
 
 
@@ -89,13 +99,6 @@ def fork_server() -> ForkServer:
 
 def can_fork(environment: dict[str, str], typed: bytes) -> bool:
     return len(typed) <= MOST_TYPED and not any(name.startswith(OF_PYTHON) for name in environment)
-
-
-async def _reader(fd: int) -> asyncio.StreamReader:
-    reader = asyncio.StreamReader()
-    pipe = os.fdopen(fd, "rb")
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    return reader
 
 
 def serve(orders: socket.socket) -> None:
@@ -118,9 +121,20 @@ def attend(order: bytes, fds: list[int]) -> None:
         become(order, streams)
     for fd in streams:
         os.close(fd)
-    os.write(life, b"%d\n" % pid)
-    os.write(life, b"%d" % os.waitpid(pid, 0)[1])
+    threading.Thread(target=_kill_unless_awaited, args=(pid, life), daemon=True).start()
+    status = os.waitpid(pid, 0)[1]
+    with suppress(BrokenPipeError):
+        os.write(life, b"%d" % status)
     os._exit(0)
+
+
+def _kill_unless_awaited(pid: int, life: int) -> None:
+    """The number is its own for as long as whoever attends to it has not seen it off."""
+    poll = select.poll()
+    poll.register(life, 0)  # nobody reads any more: an error, of which one is told unasked
+    poll.poll()
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def become(order: bytes, streams: list[int]) -> None:

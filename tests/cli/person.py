@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 from tests.cli.forking import Forked, can_fork, fork_server
+from tests.processes import kill
 
 from everloop.testing import Shown
 from everloop.testing.model_server import ModelServer
@@ -47,12 +48,10 @@ class Person:
 
     async def leave(self) -> None:
         """End what a failed test has left running."""
-        for process in self._started:
-            if process.returncode is None:
-                process.kill()
-                await process.communicate()
         for forked in self._forked:
-            forked.kill()
+            forked.leave()
+        for process in self._started:
+            await kill(process)
 
     async def run(self, *arguments: str, typed: bytes = b"") -> Ran:
         if not can_fork(self.environment, typed):

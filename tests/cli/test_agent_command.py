@@ -369,6 +369,7 @@ class TestCutOff:
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
     async def test_a_process_that_is_told_to_leave_puts_the_work_down(self, person, model, held, number):
+        person.environment["EVERLOOP_AGENTS__SHUTDOWN_SECONDS"] = "0.1"
         process = await self.begin(person, model, "-m", "hi")
         process.send_signal(number)
         ran = await ended(process)

@@ -9,7 +9,7 @@ import aiohttp
 import openai
 import pytest
 from tests.cli.person import Person, is_one_plain_sentence
-from tests.cli.test_gateway_command import free_port, new_token, start
+from tests.cli.test_gateway_command import new_token, start
 
 SECONDS = "1.5"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -99,7 +99,7 @@ async def test_a_line_that_never_ends_is_refused_long_before_the_limit(person: P
 
 
 async def test_a_client_that_asks_again_by_itself_after_failures_pays_once(hurried: Person, model: Host):
-    gateway = await start(hurried, free_port())
+    gateway = await start(hurried, 0)
     client = openai.AsyncOpenAI(base_url=f"{gateway.url}/v1", api_key=await new_token(hurried, "laptop"), max_retries=2)
     for count, name in enumerate(("everloop", "everloop/bare"), 1):
         with pytest.raises(openai.APIStatusError) as failed:
@@ -111,7 +111,7 @@ async def test_a_client_that_asks_again_by_itself_after_failures_pays_once(hurri
 
 
 async def test_a_platforms_guest_is_told_that_there_is_no_answer_and_the_owner_why(hurried: Person, model: Host):
-    gateway = await start(hurried, free_port())
+    gateway = await start(hurried, 0)
     headers = {"Authorization": f"Bearer {await new_token(hurried, 'laptop')}"}
     async with aiohttp.ClientSession(gateway.url, headers=headers) as client:
         said = {"platform": "discord", "platform_user_id": "7", "content": "hi"}

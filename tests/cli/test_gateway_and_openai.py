@@ -6,7 +6,8 @@ from typing import Any
 
 import openai
 import pytest
-from tests.cli.test_gateway_command import free_port, new_token, start
+from tests.cli.test_gateway_command import new_token, start
+from tests.ports import free_port
 
 from everloop.app.records import open_records
 from everloop.testing import Call, Http, Say, Shown, Wait

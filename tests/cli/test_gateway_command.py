@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 from tests.cli.person import Person, Ran, is_one_plain_sentence
+from tests.ports import free_port
 
 from everloop.testing import Call, Say, Wait
 
@@ -42,11 +43,6 @@ async def start(person: Person, port: int, links: bool = True) -> Running:
         said.append((await process.stderr.readline()).decode())
     assert said[0].startswith("everloop gateway: http"), said
     return Running(process, said[0].split()[-1], said)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 async def new_token(person: Person, *arguments: str) -> str:

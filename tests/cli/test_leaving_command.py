@@ -14,7 +14,7 @@ from everloop.app.records import open_records
 from everloop.core.budget import Account, Bound, Limit, Reservation, Spending
 from everloop.core.people import Person as Known
 from everloop.core.people import Role
-from everloop.readings.filenames import plain
+from everloop.readings.filenames import safe_name
 
 
 async def settled(person: Person, *names: str) -> None:
@@ -97,7 +97,7 @@ async def test_nobody_is_called_so_that_something_is_written_elsewhere(person: P
         (workspace / "CON.txt").write_text("con")
         (workspace / os.fsdecode(b"\xff\n.txt")).write_text("odd")
     made = tmp_path / "x.zip"
-    assert plain("../../x\\..\\y").startswith(".._.._x_.._y~")  # which the file is called where none is named
+    assert safe_name("../../x\\..\\y").startswith(".._.._x_.._y~")  # which the file is called where none is named
     assert (await person.run("users", "export", "web:x", str(made))).status == 0
     with zipfile.ZipFile(made) as pack:
         names = [name for name in pack.namelist() if name.startswith("workspace/")]

@@ -5,7 +5,7 @@ import shlex
 
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, asked_in, ended, is_one_plain_sentence
-from tests.cli.test_gateway_command import free_port, start
+from tests.cli.test_gateway_command import start
 
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
@@ -35,7 +35,7 @@ async def test_what_a_guest_was_left_with_waits_for_the_gateway_and_not_for_a_te
     assert is_one_plain_sentence(hers.err)
     how = shlex.split(hers.err.partition("read it with: everloop ")[2])
     assert [asked_in(shown)[-1] for shown in model.prompts] == ["hi", "hi again"]
-    gateway = await start(person, free_port())
+    gateway = await start(person, 0)
     await model.called(3)
     assert (await gateway.stop()).status == 0
     assert asked_in(model.prompts[-1]) == ["hello from anna"]

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
+
+from tests.ports import free_port
 
 WEED = shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
 KEY, SECRET = "weed-id", "weed-key"
@@ -22,23 +23,13 @@ _QUIET = (
 _USER = {"name": "a", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": ["Admin"]}
 
 
-def _free_port() -> int:
-    """One of which the one 10,000 above, which it takes for itself, is there as well."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
-        if port < 55_000:
-            return port
-
-
 @contextmanager
 def weed(folder: Path) -> Iterator[str]:
     """The address of a server that keeps its data there."""
     assert WEED
     (folder / "data").mkdir()
     (folder / "s3.json").write_text(json.dumps({"identities": [_USER]}))
-    ports = {name: _free_port() for name in ("master", "volume", "filer", "s3")}
+    ports = {name: free_port() for name in ("master", "volume", "filer", "s3")}
     chosen = [f"-{name}.port={port}" for name, port in ports.items()]
     with open(folder / "log", "wb") as log:
         server = subprocess.Popen(

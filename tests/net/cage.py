@@ -24,6 +24,7 @@ from tests.net.ssrf import FORMS, NAMED, ODD_PORTS
 
 import everloop
 from everloop.core.errors import EverloopError, ToolError
+from everloop.core.ports import SocketTerms
 from everloop.core.tool import CallContext
 from everloop.net.open import OpenHttp
 from everloop.net.resolver import resolve
@@ -185,6 +186,14 @@ def through(http: OpenHttp) -> Ask:
     return ask
 
 
+def through_websockets(http: OpenHttp) -> Ask:
+    async def ask(url: str) -> object:
+        async with http.websocket(url, terms=SocketTerms(seconds=5)) as wire:
+            return await wire.receive()
+
+    return ask
+
+
 async def outcome(ask: Ask, url: str) -> str:
     try:
         await ask(url)
@@ -227,6 +236,11 @@ async def main() -> None:
     )
     await table("redirected", through(guarded), aimed)
     await table("redirected, trusting", through(trusting), aimed)
+    aimed = tuple(f"ws{url[4:]}" for url in FORMS + NAMED if url.startswith("http"))
+    await table("websockets", through_websockets(guarded), aimed)
+    await table("websockets, trusting", through_websockets(trusting), aimed)
+    await table("websockets, public", through_websockets(guarded), ("ws://public.test/", "ws://rebind-ws.test/"))
+    await table("websockets, rebound", through_websockets(guarded), ("ws://rebind-ws.test/",))
     for url in FORMS + NAMED:
         await asyncio.to_thread(carelessly, url)
     said["careless"] = {"reached": canary.take()}

@@ -43,12 +43,14 @@ class Host:
 def hosting(host: Host) -> Iterator[Host]:
     thread = threading.Thread(target=host.serve)
     thread.start()
-    yield host
-    host.door.shutdown(socket.SHUT_RDWR)
-    host.door.close()
-    thread.join()
-    for guest in host.met:
-        guest.close()
+    try:
+        yield host
+    finally:
+        host.door.shutdown(socket.SHUT_RDWR)
+        host.door.close()
+        thread.join()
+        for guest in host.met:
+            guest.close()
 
 
 async def ask(http: TrustedHttp, host: Host) -> tuple[int, bytes]:

@@ -64,10 +64,12 @@ async def serving(speak: Speak, context: ssl.SSLContext | None = None) -> AsyncI
         writer.transport.abort()
 
     async with await asyncio.start_server(note, "127.0.0.1", 0, ssl=context) as server:
-        yield f"http{'s' if context else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        for talk in talks:
-            talk.cancel()
-        await asyncio.gather(*talks)
+        try:
+            yield f"http{'s' if context else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        finally:
+            for talk in talks:
+                talk.cancel()
+            await asyncio.gather(*talks)
 
 
 async def ask(http: TrustedHttp, url: str, body: bytes = MUCH) -> tuple[int, bytes]:

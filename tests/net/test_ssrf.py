@@ -67,6 +67,20 @@ def test_a_name_that_changes_its_mind_leads_where_it_was_checked(seen):
     assert seen["rebound, asked again"]["reached"] == {}
 
 
+def test_a_websocket_goes_nowhere_that_a_request_may_not(seen):
+    assert len(seen["websockets"]["outcomes"]) > 500
+    assert outcomes(seen["websockets"]).keys() <= {"AddressRefused", "HostUnreachable"}
+    assert seen["websockets"]["reached"] == {}
+    assert seen["websockets, rebound"] == {"outcomes": [["'ws://rebind-ws.test/'", "AddressRefused"]], "reached": {}}
+
+
+def test_with_the_guard_off_the_same_websockets_arrive(seen):
+    assert outcomes(seen["websockets, public"]) == {"SocketRefused": 2}
+    assert seen["websockets, public"]["reached"] == {cage.PUBLIC: 2}
+    assert sum(seen["websockets, trusting"]["reached"].values()) > 200
+    assert {"127.0.0.1", "10.0.0.5", "169.254.169.254", "::1"} <= seen["websockets, trusting"]["reached"].keys()
+
+
 def test_a_look_before_asking_is_passed_by_such_a_name(seen):
     assert seen["rebound, careless"]["reached"] == {"127.0.0.1": 20}
 

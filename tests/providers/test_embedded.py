@@ -15,7 +15,7 @@ from msgspec import structs
 from tests.effort import in_full
 
 import everloop
-from everloop.app.build import WHERE, WHO
+from everloop.app.briefer import WHERE, WHO
 from everloop.app.presets import filled, preset_model
 from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus

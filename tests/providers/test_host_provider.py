@@ -1,9 +1,9 @@
 import asyncio
-import socket
 
 import msgspec
 import pytest
 from aiohttp import web
+from tests.ports import free_port
 from tests.providers.hosts import cut, never, stream
 
 from everloop.core.errors import (
@@ -271,11 +271,8 @@ async def test_an_error_that_does_not_pass_stays_what_it_is_even_after_something
 
 
 async def test_a_host_that_is_not_there_is_unreachable(talk):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        base = f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
     with pytest.raises(HostUnreachable):
-        await talk.provider(base).reply(PROMPT, talk.shown.append)
+        await talk.provider(f"http://127.0.0.1:{free_port()}/v1").reply(PROMPT, talk.shown.append)
     assert talk.slept == [0.5, 1.0]
 
 

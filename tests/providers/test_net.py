@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
+from tests.ports import free_port
 from tests.providers.hosts import cut, never, stream
 
 from everloop.core.errors import (
@@ -324,10 +325,12 @@ async def refusing(speak, context=None):
         writer.transport.abort()
 
     async with await asyncio.start_server(note, "127.0.0.1", 0, ssl=context) as server:
-        yield f"http{'s' if context else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
-        for talk in talks:
-            talk.cancel()
-        await asyncio.gather(*talks)
+        try:
+            yield f"http{'s' if context else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        finally:
+            for talk in talks:
+                talk.cancel()
+            await asyncio.gather(*talks)
 
 
 async def test_a_header_that_would_be_two_is_not_sent(serve, http):
@@ -464,12 +467,6 @@ async def test_a_host_that_hangs_up_before_answering_is_unreachable(serve, http)
     error = await fail(http, await serve(cut))
     assert type(error) is HostHungUp
     assert str(error).endswith("closed the connection before it answered.")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 async def test_a_closed_port_is_unreachable(http):

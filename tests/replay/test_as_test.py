@@ -25,7 +25,7 @@ from everloop.core.tool import ToolCall
 from everloop.replay import Record, cut, replay
 from everloop.testing import Stub
 from everloop.testing.as_test import name_of, quoted, source_of
-from tests.effort import examples
+from tests.effort import examples, in_full
 from tests.replay.chaos import SPECS, Chaos
 from tests.replay.test_replay import ASKED, CALLED, DONE, HELLO, WORK
 
@@ -161,8 +161,10 @@ def run_pytest(file: Path, change: str = "") -> int:
     return subprocess.run(command, cwd=file.parent, env=environment, capture_output=True, check=False).returncode
 
 
+@pytest.mark.shortened
 def test_it_passes_as_it_is_and_fails_when_the_agent_changes(tmp_path: Path):
     file = tmp_path / "test_turn.py"
     file.write_text(source_of(cut(ASKED, 1), "abcdef:1", "0.1.0"))
     assert run_pytest(file) == 0
-    assert {name: run_pytest(file, change) for name, change in CHANGES.items()} == dict.fromkeys(CHANGES, 1)
+    tried = in_full([*CHANGES], ["a decision"])
+    assert {name: run_pytest(file, CHANGES[name]) for name in tried} == dict.fromkeys(tried, 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import everloop
 from everloop import MailRefused, Role
-from everloop.app.tools import folder_of
+from everloop.app.tools import principals_folder
 from everloop.core.channel import Incoming
 from everloop.core.keys import author_of
 from everloop.core.mail import Address, Inbound, Said
@@ -76,7 +76,7 @@ async def test_nobody_but_the_owner_is_shown_anything_of_the_owners_workspace(tm
         answer = await agent.user(person).ask("look for it")
     assert (answer.content, len(trying.shown)) == ("done", len(TRIES) + 1)
     assert CANARY not in trying.saw()
-    assert f"{folder_of(person)}/workspace" in trying.shown[0].system
+    assert f"{principals_folder(person)}/workspace" in trying.shown[0].system
 
 
 async def test_the_owner_is_and_so_the_test_above_would_see_it(tmp_path: Path):
@@ -107,12 +107,12 @@ async def test_what_a_person_writes_is_theirs_and_stays_and_nobody_else_finds_it
         owners = (await agent.ask('read_file {"path": "diary.txt"}')).content
     assert "dear diary" in told["web:anna"]
     assert "dear diary" not in told["web:bob"] + owners
-    assert (home / "people" / folder_of("web:anna") / "workspace" / "diary.txt").read_text() == "dear diary"
+    assert (home / "people" / principals_folder("web:anna") / "workspace" / "diary.txt").read_text() == "dear diary"
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_no_two_people_share_a_folder_and_none_leads_elsewhere(one: str, other: str):
-    names = {folder_of(one), folder_of(other)}
+    names = {principals_folder(one), principals_folder(other)}
     assert len(names) == len({one, other})
     assert not any("/" in name or name in ("", ".", "..") for name in names)
 
@@ -150,7 +150,7 @@ async def test_a_group_has_a_workspace_of_its_own_whoever_speaks_in_it(house, tm
         "another group": False,
         "alone": False,
     }
-    group = tmp_path / "home" / "chats" / folder_of("chat:fake/room") / "workspace"
+    group = tmp_path / "home" / "chats" / principals_folder("chat:fake/room") / "workspace"
     assert (group / "plan.txt").read_text() == "CANARY of the room"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.app.build import runtime
+from everloop.app.briefer import runtime
 from everloop.core.tool import Effect
 from everloop.readings.contents import tokens_of
 from everloop.readings.sections import BETWEEN, changed_parts

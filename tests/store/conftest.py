@@ -110,12 +110,15 @@ class PostgresHome:
             await connection.close()
 
     async def close(self) -> None:
-        for store in self._stores:
-            await store.close()
-        await self._run(self._server, f"DROP SCHEMA {self._schema} CASCADE")
+        try:
+            for store in self._stores:
+                await store.close()
+        finally:
+            await self._run(self._server, f"DROP SCHEMA {self._schema} CASCADE")
 
     async def _run(self, url: str, statement: str) -> Sequence[Any]:
-        connection = await asyncpg.connect(url)
+        """Whoever holds what this needs is a failure to be told, and not to be waited for."""
+        connection = await asyncpg.connect(url, server_settings={"lock_timeout": "30s"})
         try:
             return await connection.fetch(statement)
         finally:

@@ -3,13 +3,14 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.ports import free_port
 
 
 class Debian:
@@ -48,7 +49,7 @@ def debian() -> Iterator[Debian]:
         folder.chmod(0o755)
     data = folder / "data"
     _run([bin / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8"], who)
-    port = _free_port()
+    port = free_port()
     (data / "pg_hba.conf").write_text("hostssl all all 127.0.0.1/32 trust\n")
     (data / "postgresql.conf").write_text(
         f"listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = ''\nfsync = off\nssl = on\n"
@@ -80,9 +81,3 @@ def _run(command: list[Any], who: Any) -> None:
         command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **who
     )
     assert done.returncode == 0, f"{command[0]} failed"
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

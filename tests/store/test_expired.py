@@ -13,7 +13,7 @@ from everloop.testing import ScriptedModel
 
 from .conftest import Home
 
-DAY, MONTH = 86400, 30 * 86400
+MONTH = 30 * 86400
 NOW = {"SqliteHome": "unixepoch('subsec')", "PostgresHome": "extract(epoch from clock_timestamp())"}
 
 
@@ -35,8 +35,6 @@ async def fill(home: Home, store: Store) -> None:
         await home.write(f"INSERT INTO logins VALUES('owner', '{name}', '{name}', 0, {until})")
     await home.write("INSERT INTO tokens VALUES('ever', 'owner', 'ever', 'ever', '', 0, 0)")
     await home.write("INSERT INTO logins VALUES('owner', 'password', 'x', 0, 0)")
-    await home.write("INSERT INTO guest_calls VALUES(5, 'all', 1)")
-    await home.write(f"INSERT INTO guest_calls VALUES(CAST({now} / {DAY} AS INT), 'all', 1)")
 
 
 async def left(home: Home) -> dict[str, list[str]]:
@@ -57,7 +55,7 @@ async def test_what_holds_no_longer_is_forgotten_and_what_a_person_may_look_for_
     store = await home.connect()
     await fill(home, store)
     gone = await store.forget_expired()
-    assert gone == {"grants": 1, "tokens": 1, "jobs": 1, "visits": 2, "links": 2, "days of guests": 1}
+    assert gone == {"grants": 1, "tokens": 1, "jobs": 1, "visits": 2, "links": 2}
     assert await left(home) == LEFT
     assert await store.forget_expired() == {}
 
@@ -77,7 +75,7 @@ async def test_a_gateway_tidies_once_a_day_and_keeps_what_came_of_it(home: Any, 
             await asyncio.sleep(0.01)
     [row] = rows
     assert (row.job.id, row.state, row.attempts) == ("tidy", "waiting", 0)
-    assert row.result == "1 grants, 1 tokens, 1 jobs, 2 visits, 2 links, 1 days of guests"
+    assert row.result == "1 grants, 1 tokens, 1 jobs, 2 visits, 2 links"
     assert await left(home) == {**LEFT, "jobs": ["open", "recent", "tidy"]}
     assert [each.name for each in drafts.iterdir()] == ["new"]
     async with open_desk(folder, settings, provider=ScriptedModel([])) as agent:

@@ -29,10 +29,12 @@ def letter(chat: str, event: str) -> Inbound:
 @asynccontextmanager
 async def held(home: Home, statement: str) -> AsyncIterator[None]:
     connection = await asyncpg.connect(home.url)
-    async with connection.transaction():
-        await connection.execute(statement)
-        yield
-    await connection.close()
+    try:
+        async with connection.transaction():
+            await connection.execute(statement)
+            yield
+    finally:
+        await connection.close()
 
 
 def row_of(thread: str) -> str:

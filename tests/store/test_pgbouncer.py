@@ -168,11 +168,13 @@ async def busy(address: str, others: int) -> AsyncIterator[None]:
             await connection.execute("SELECT 1")
 
     tasks = [asyncio.ensure_future(use(connection)) for connection in connections]
-    yield
-    done.set()
-    await asyncio.gather(*tasks)
-    for connection in connections:
-        await connection.close()
+    try:
+        yield
+    finally:
+        done.set()
+        await asyncio.gather(*tasks)
+        for connection in connections:
+            await connection.close()
 
 
 async def test_it_is_told_apart_also_when_others_are_busy(pgbouncer: Pgbouncer):

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Coroutine
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 
 import asyncpg
 import pytest
+from tests.ports import free_port
 
 from everloop.core.errors import Fenced, StoreError, StoreUnreachable
 from everloop.core.jobs import Job
@@ -95,9 +95,11 @@ async def proxied(home: Home) -> AsyncIterator[tuple[Proxy, str]]:
     proxy = Proxy(f"{values['host']}/.s.PGSQL.5432")
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    yield proxy, f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres?search_path={values['search_path']}"
-    proxy.cut()
-    server.close()
+    try:
+        yield proxy, f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres?search_path={values['search_path']}"
+    finally:
+        proxy.cut()
+        server.close()
 
 
 async def test_after_a_cut_the_next_use_connects_again(postgres_home: Home):
@@ -238,9 +240,7 @@ async def test_a_letter_whose_fate_is_unknown_is_one_letter_when_it_comes_again(
 
 
 async def test_a_server_that_is_not_there_is_named_without_the_password():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(StoreUnreachable, match=f"127.0.0.1:{port}/agents does not answer") as caught:
         await PostgresStore.connect(f"postgresql://ann:{PASSWORD}@127.0.0.1:{port}/agents")
     assert PASSWORD not in str(caught.value)
@@ -440,14 +440,16 @@ async def blocked(home: Home, task: "asyncio.Future[Any]") -> None:
 async def about_to_post(home: Home, thread: str, kind: str) -> AsyncIterator[None]:
     """Someone has written a letter, and commits it when the block ends."""
     connection = await asyncpg.connect(home.url)
-    async with connection.transaction():
-        await connection.execute(f"SELECT 1 FROM threads WHERE id = '{thread}' FOR UPDATE")
-        await connection.execute(
-            "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) "
-            f"VALUES('test', 'late', '{thread}', 'owner', '{kind}', '{{\"type\":\"stop\",\"by\":\"ann\"}}', 0)"
-        )
-        yield
-    await connection.close()
+    try:
+        async with connection.transaction():
+            await connection.execute(f"SELECT 1 FROM threads WHERE id = '{thread}' FOR UPDATE")
+            await connection.execute(
+                "INSERT INTO inbox(channel, event, thread, owner, kind, body, at) "
+                f"VALUES('test', 'late', '{thread}', 'owner', '{kind}', '{{\"type\":\"stop\",\"by\":\"ann\"}}', 0)"
+            )
+            yield
+    finally:
+        await connection.close()
 
 
 async def test_a_start_waits_for_a_stop_that_is_about_to_commit_and_then_does_not_happen(postgres_home: Home):

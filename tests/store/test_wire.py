@@ -35,8 +35,10 @@ def letter(event: str) -> Inbound:
 @asynccontextmanager
 async def opened(url: str, over: Any = wire_over) -> AsyncIterator[Any]:
     store = await PostgresStore.connect(url, over=over)
-    yield store
-    await store.close()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @asynccontextmanager
@@ -55,8 +57,10 @@ async def over_tcp(home: Home) -> AsyncIterator[str]:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    yield f"postgresql://postgres@127.0.0.1:{port}/postgres?search_path={values['search_path']}"
-    server.close()
+    try:
+        yield f"postgresql://postgres@127.0.0.1:{port}/postgres?search_path={values['search_path']}"
+    finally:
+        server.close()
 
 
 def watched(connection: Any) -> list[int]:

@@ -87,9 +87,11 @@ def busy(path: Path) -> Iterator[None]:
     """Another process is writing meanwhile, so that all that comes has to wait."""
     other = apsw.Connection(str(path / "numbers.db"))
     other.execute("BEGIN IMMEDIATE")
-    yield
-    other.execute("ROLLBACK")
-    other.close()
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
 
 
 _ALL = "SELECT n FROM numbers ORDER BY n"

@@ -357,12 +357,15 @@ def test_a_script_that_makes_no_sense_is_refused(data: Any):
 def running(script: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     command = [sys.executable, "-m", "everloop.testing.model_server", "--port", "0", "--script", str(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        ready, url = process.stdout.readline().split()
-        assert ready == "ready"
-        yield process, url
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        try:
+            assert process.stdout is not None
+            ready, url = process.stdout.readline().split()
+            assert ready == "ready"
+            yield process, url
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=10) == 0
+        finally:
+            process.kill()
 
 
 async def test_it_runs_as_a_process_of_its_own(client: aiohttp.ClientSession, tmp_path: Path):

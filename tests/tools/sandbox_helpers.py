@@ -26,7 +26,7 @@ from everloop.tools.sandbox.port import CommandLimits, CommandSpec, CommandView,
 from everloop.tools.sandbox.view import environment
 
 NOBODY = 65534
-TOKEN = "canary-5b1e77"
+TOKEN = f"canary-5b1e77-{os.getpid()}"  # which no other run has, as its processes are looked for
 SYSTEM_PYTHON = "/usr/bin/python3"
 _VICTIM = "import sys, time; kept = open(sys.argv[1]); print('ready', kept.fileno(), flush=True); time.sleep(600)"
 _PACKAGES = ("__init__.py", "tools/__init__.py", "tools/sandbox")

@@ -98,8 +98,10 @@ async def choose_or_skip() -> Confinement:
 @asynccontextmanager
 async def opened(home: Path, **options: Any) -> AsyncIterator[House]:
     house = House(home, await choose_or_skip(), **options)
-    yield house
-    await house.commands.close()
+    try:
+        yield house
+    finally:
+        await house.commands.close()
 
 
 @pytest.fixture

@@ -125,9 +125,11 @@ async def opened(uid: int = os.geteuid(), hosts: tuple[str, ...] = LISTED) -> As
         await net.open()
         house = House(place, net, hosts)
         await house.open()
-        yield house
-        await house.commands.close()
-        net.close()
+        try:
+            yield house
+        finally:
+            await house.commands.close()
+            net.close()
         assert marked() == []
         assert os.listdir(house.folder) == []
 
@@ -252,8 +254,10 @@ WAYS = ("loopback", "loopback6", "datagram", "public", "public6", "neighbour", "
 @contextmanager
 def listening(folder: Path) -> Iterator[Listeners]:
     listeners = Listeners(folder)
-    yield listeners
-    listeners.close()
+    try:
+        yield listeners
+    finally:
+        listeners.close()
 
 
 class TestAround:
@@ -300,8 +304,10 @@ async def another(house: House, hosts: tuple[str, ...]) -> AsyncIterator[House]:
     """Another worker of the same home."""
     other = House(house.place, house.net, hosts, number=50)
     await other.open()
-    yield other
-    await other.commands.close()
+    try:
+        yield other
+    finally:
+        await other.commands.close()
 
 
 class TestWorkers:

@@ -123,8 +123,10 @@ class House:
 @asynccontextmanager
 async def opened(home: Path) -> AsyncIterator[House]:
     house = House(home)
-    yield house
-    await house.commands.close()
+    try:
+        yield house
+    finally:
+        await house.commands.close()
 
 
 @pytest.fixture
@@ -217,6 +219,6 @@ def test_processes_are_counted_by_ps() -> None:
     with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE) as above:
         while not (found := portable.used_by(above.pid))[0]:
             pass
-        assert found[0] == 1
-        assert found[1] > 0
         above.communicate()
+    assert found[0] == 1
+    assert found[1] > 0

@@ -7,7 +7,6 @@ import importlib
 import os
 import shutil
 import signal
-import socket
 import time
 import warnings
 from contextlib import suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psutil
+from tests.ports import free_port
 
 Mode = Literal["fast", "immediate"]
 
@@ -127,9 +127,3 @@ class Pair:
     def _own(self, folder: Path) -> None:
         if os.geteuid() == 0:  # the server runs as someone else, who makes the copy
             shutil.chown(folder, self.primary._wheel.system_user)
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -36,10 +36,9 @@ from ..runtime.erasures import Erasures
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.membership import Membership
-from ..runtime.people import KnownPeople
+from ..runtime.people import KnownPeople, Speakers
 from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
-from ..runtime.speakers import Speakers
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
 from ..settings import Settings, home_of, load, workspace_of

@@ -9,7 +9,7 @@ from ..core.prompt import Usage
 from ..runtime.budgets import BudgetRules
 from ..runtime.models import Models
 from ..settings.shape import BudgetSection
-from .build import Absent
+from .waiting_models import Absent
 
 
 def following(section: Callable[[], BudgetSection]) -> Callable[[], BudgetRules]:

@@ -15,9 +15,9 @@ from ..core.errors import HomeError
 from ..core.people import OWNER
 from ..core.ports import Files, FileShelves, HomeFile, KeptFile
 from ..core.ports.workspace import OpenFile
-from ..files.names import folder_of as owner_folder
+from ..files.names import folder_of
 from ..tools.tainted import place_of
-from .tools import folder_of, workspace_for
+from .tools import principals_folder, workspace_for
 
 PIECE = 262_144  # bytes that are read at once
 DEEPEST = 100  # folders in each other, of which each is held open
@@ -108,12 +108,12 @@ class HomeFoldersOf:
 
     async def _kept(self, people: Sequence[str]) -> list[KeptFile]:
         """Their files, in the folder or in the bucket."""
-        folders = {owner_folder(person) for person in people}
+        folders = {folder_of(person) for person in people}
         return [file for file in await self._shelves.files() if file.owner in folders]
 
     def _folders(self, person: str) -> tuple[Path, Path]:
         """What is left of their folder of files, and that of their workspace."""
-        return self._home / "files" / owner_folder(person), self._home / "people" / folder_of(person)
+        return self._home / "files" / folder_of(person), self._home / "people" / principals_folder(person)
 
     def _count(self, people: Sequence[str]) -> dict[str, int]:
         own = sum(_number_in(self._folders(person)[1]) for person in people)

@@ -54,7 +54,7 @@ def missing_tools(personas: Personas, names: Collection[str]) -> Iterator[str]:
             yield f"personas.{persona.name}.tools names {', '.join(unknown)}, which is no tool here: it does without."
 
 
-class _Told(Struct, frozen=True):
+class _PersonaBriefing(Struct, frozen=True):
     """A briefing as a persona has it, and what that was made of."""
 
     plain: Briefing
@@ -70,7 +70,7 @@ class PersonaBriefer:
         self._plain = plain
         self._personas = personas
         self._files = {name: PersonaFiles(home, name) for name in personas.named}
-        self._told: dict[tuple[str, int], _Told] = {}
+        self._told: dict[tuple[str, int], _PersonaBriefing] = {}
 
     async def brief(self, situation: Situation) -> Briefing:
         plain = await self._plain.brief(situation)
@@ -94,7 +94,7 @@ class PersonaBriefer:
                 _log.warning("%s", choice.sentence)
             persona = self._personas.named.get(choice.name, Persona(""))
             briefing = as_persona(plain, persona, choice, files)
-            told = self._told[key] = _Told(plain, choice, files, briefing)
+            told = self._told[key] = _PersonaBriefing(plain, choice, files, briefing)
         return told.briefing
 
 

@@ -201,10 +201,10 @@ class Kits:
 def workspace_for(principal: str, home: Path, owners: Path) -> Path:
     if principal == OWNER:
         return owners
-    return home / ("chats" if is_chat(principal) else "people") / folder_of(principal) / "workspace"
+    return home / ("chats" if is_chat(principal) else "people") / principals_folder(principal) / "workspace"
 
 
-def folder_of(principal: str) -> str:
+def principals_folder(principal: str) -> str:
     """The name of somebody's folder: no two share one, and none leads elsewhere."""
     name = quote(principal, safe="")
     plain = 0 < len(name) <= _LONGEST_FOLDER and not name.startswith(".")

@@ -24,7 +24,7 @@ class ChatTurn:
         self._turn_to = turn_to
         self._show = show
         self._fail = fail
-        self._messages: deque[_Followed] = deque()
+        self._messages: deque[_BufferedEvents] = deque()
         self._ended = 0  # the entry that ended the last turn that was shown
         self._turn = ""  # and its name
 
@@ -38,9 +38,9 @@ class ChatTurn:
                 await message.leave()
 
     def add(self, line: str) -> None:
-        self._messages.append(_Followed(line, self._say(line)))
+        self._messages.append(_BufferedEvents(line, self._say(line)))
 
-    async def _follow(self, message: "_Followed") -> None:
+    async def _follow(self, message: "_BufferedEvents") -> None:
         anew = not self._ended  # whether it tells of something that was not shown
         try:
             async for event in message:
@@ -61,7 +61,7 @@ class ChatTurn:
             await message.leave()
 
 
-class _Followed:
+class _BufferedEvents:
     """The events of a message, taken as they come, whether or not anybody looks yet."""
 
     def __init__(self, line: str, events: AsyncIterator[Event]) -> None:
@@ -71,7 +71,7 @@ class _Followed:
         self._is_given = False
         self._taking = asyncio.ensure_future(self._take(events))
 
-    def __aiter__(self) -> "_Followed":
+    def __aiter__(self) -> "_BufferedEvents":
         return self
 
     async def __anext__(self) -> Event:

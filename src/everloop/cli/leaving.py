@@ -7,7 +7,7 @@ from pathlib import Path
 from ..app.leaving import write_export
 from ..app.records import Records
 from ..core.people import Person, Role
-from ..readings.filenames import plain
+from ..readings.filenames import safe_name
 from ..readings.visible import in_one_line
 from .table import table
 from .terminal import Terminal, WrongUse, show_prompt
@@ -22,7 +22,7 @@ NOBODY_ASKED = "erasing somebody is for good, and asked at a terminal; in a scri
 async def export(records: Records, terminal: Terminal, who: str, target: str) -> None:
     """Raises MailRefused, HomeError."""
     person, now = await records.erasures.somebody(who), datetime.now(UTC)
-    path = Path(target or f"everloop {plain(person.name)} {now:%Y-%m-%d}.zip")
+    path = Path(target or f"everloop {safe_name(person.name)} {now:%Y-%m-%d}.zip")
     await write_export(records, person, path, now.timestamp())
     terminal.answer(f"{path} has all that is {in_one_line(person.name)}'s. Begin with README.md.")
 

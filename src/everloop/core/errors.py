@@ -35,8 +35,10 @@ EverloopError
 │   ├── HostUnreachable      no connection: name, network, TLS
 │   │   └── HostHungUp       the connection was closed before the answer began
 │   ├── HostFailed           5xx, or an answer that is not of the dialect
-│   │   └── AnswerOversized  a line, an event or an answer of more bytes than is taken; not asked for again
+│   │   ├── AnswerOversized  a line, an event or an answer of more bytes than is taken; not asked for again
+│   │   └── SocketRefused    a WebSocket was not opened: the host answers with a status, or not in that protocol
 │   ├── StreamCut            the answer broke off in the middle
+│   │   └── SocketClosed     a WebSocket has ended; says with which code, and why
 │   └── ModelMissing         no model is configured, or the embedded one cannot be had
 ├── ChannelDown              a message could not be delivered, and surely was not
 ├── Undeliverable            a message was refused, and would be again
@@ -199,9 +201,37 @@ class AnswerOversized(HostFailed):
     retryable = False
 
 
+class SocketRefused(HostFailed):
+    """`status` is what the host answered, 101 when it agreed and did not mean it, and `body` the beginning of what it
+    said with that. With `retry_after` it has said after how many seconds it may be asked again."""
+
+    kind = "handshake"
+
+    def __init__(self, message: str, status: int, body: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+        self.retryable = status in (408, 425, 429) or status >= 500
+
+
 class StreamCut(ProviderError):
     kind = "cut"
     retryable = True
+
+
+class SocketClosed(StreamCut):
+    """`code` and `reason` are the other side's: 1005 when it gave none, 1006 when it said no farewell. `why` tells a
+    program how it ended: `closed` (by the other side), `cut` (no farewell), `silent` (no sign of life), `broken` (it
+    does not keep to the protocol, or to the limits) or `left` (by us)."""
+
+    kind = "closed"
+
+    def __init__(self, message: str, why: str, code: int = 1006, reason: str = "") -> None:
+        super().__init__(message)
+        self.why = why
+        self.code = code
+        self.reason = reason
 
 
 class ModelMissing(ProviderError):

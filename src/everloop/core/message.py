@@ -88,6 +88,11 @@ def is_strange(part: Part) -> bool:
     return isinstance(part, Media) or bool(part.origin) or enclosed(part) is not None
 
 
+def last_said(messages: Sequence[Message]) -> int:
+    """The place of the last that somebody has said; -1 if nobody has."""
+    return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
+
+
 def said_in_turn(messages: Sequence[Message], began: int) -> list[int]:
     """The places of what people have said in the turn that runs."""
     return [at for at in range(began, len(messages)) if messages[at].role == "user"] if began >= 0 else []

@@ -29,7 +29,7 @@ from .log import (
     UserSaid,
     Verdict,
 )
-from .message import Made, Message, Text, said, said_in_turn
+from .message import Made, Message, Text, last_said, said, said_in_turn
 from .overrun import OVERRUN
 from .people import OWNER, is_chat
 from .personas import PersonaWish
@@ -254,11 +254,7 @@ class Thread:
         self.strangers.outside = self.outside or self.turn.requester not in ("", entry.author)
         self.turn, self.owes_reply = Turn.begun_by(entry, seq, self.turn.terms), True
         self._take_in(entry)
-        messages = self.transcript.messages
-        began = len(messages) - 1
-        while began >= 0 and messages[began].role != "user":
-            began -= 1
-        self.turn.began = began
+        self.turn.began = last_said(self.transcript.messages)
 
     def _take_in(self, entry: UserSaid) -> None:
         self.address, self.server = entry.address, entry.server or self.server
@@ -354,30 +350,13 @@ class Thread:
             self._end(None, "stopped", cut=cut)
 
     def _end(self, text: str | None, reason: str = "", error: str = "", turn: int = 0, cut: str = "") -> None:
-        ended = self.turn
-        self.finished = Finished(
-            turn=turn or ended.seq,
-            seq=self.seq,
-            text=text,
-            address=self.address,
-            mails=tuple(ended.mails),
-            reason=reason,
-            model=ended.model,
-            steps=ended.steps,
-            usage=ended.usage,
-            cost=ended.cost,
-            tools_used=tuple(ended.tools_used),
-            error=error,
-            finish=ended.finish,
-            calls=tuple(ended.handed),
-            files=tuple(ended.files.values()),
-            unknown=tuple(ended.unknown),
-            cut=cut,
+        self.finished = self.turn.finished(
+            turn or self.turn.seq, seq=self.seq, text=text, address=self.address, reason=reason, error=error, cut=cut
         )
         self.owes_reply, self.undoing = False, None
         if OVERRUN in self.asked:
             self.asked, self.verdicts = {}, {}
-        ended.end()
+        self.turn.end()
         unheard, self.unheard = self.unheard, []
         for seq, entry in unheard:
             self._hear(seq, entry)

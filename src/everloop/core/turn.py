@@ -187,6 +187,30 @@ class Turn:
         self.overruns = tuple(dict.fromkeys((*self.overruns, *overrun.accounts)))
         self.calls_left = overrun.calls
 
+    def finished(
+        self, turn: int, *, seq: int, text: str | None, address: str, reason: str, error: str, cut: str
+    ) -> Finished:
+        """How it is told when it is over, at the entry `seq`; by the id of another, if this one has undone that."""
+        return Finished(
+            turn=turn,
+            seq=seq,
+            text=text,
+            address=address,
+            mails=tuple(self.mails),
+            reason=reason,
+            model=self.model,
+            steps=self.steps,
+            usage=self.usage,
+            cost=self.cost,
+            tools_used=tuple(self.tools_used),
+            error=error,
+            finish=self.finish,
+            calls=tuple(self.handed),
+            files=tuple(self.files.values()),
+            unknown=tuple(self.unknown),
+            cut=cut,
+        )
+
     def count(self, entry: ModelSaid) -> None:
         """A model has answered."""
         self.calling = False

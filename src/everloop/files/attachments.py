@@ -14,8 +14,8 @@ from ..core.errors import FileTooLarge, MailRefused
 from ..core.message import Media, Part
 from ..core.ports import FileRecord, FileRecords, Files
 from ..core.ports.workspace import OpenFile
+from ..readings.filenames import plain_name
 from ..readings.media import LARGEST_IMAGE, SNIFFED, mime_of, mime_of_head
-from ..readings.sent_names import plain_name
 from .enclosing import described, shown_text
 from .pictures import AttachedFile, looked_at
 

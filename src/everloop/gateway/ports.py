@@ -5,20 +5,16 @@ The gateway does not know how turns are driven: it puts letters in, listens to w
 """
 
 from asyncio import Future
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
-from ..core.budget import Per
 from ..core.channel import Hook, Traits
-from ..core.conversation import Branch, Conversation, Deed, Deletion
 from ..core.events import Answer, Event
 from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
-from ..core.people import Person, Role, StandingCode
 from ..core.permission import Allowance, Approval, Grant
-from ..core.personas import Persona, PersonaChoice, Personas
 from ..core.ports import (
     Activity,
     Archive,
@@ -28,14 +24,12 @@ from ..core.ports import (
     Credentials,
     Directory,
     Feed,
-    FileRecord,
     FileRecords,
     Files,
     Ledger,
     Log,
     Mailroom,
     Outgoing,
-    WorkspaceFiles,
 )
 from ..core.rows import Receipt
 from ..core.turn import Finished
@@ -51,7 +45,9 @@ class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, FileRecord
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 
-class Supervised(Protocol):
+class RunningTask(Protocol):
+    """Of the gateway's, under the supervisor."""
+
     async def end(self) -> None:
         """When it returns, nothing of it runs any more."""
         ...
@@ -99,7 +95,7 @@ class GatewayAgent(Protocol):
         """What runs for as long as it is open: channels, the scheduler, the exporter of spans, patrols."""
         ...
 
-    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> RunningTask:
         """Have something of the gateway's run beside everything else; what fails is begun again."""
         ...
 
@@ -226,264 +222,3 @@ class TurnAgent(Protocol):
     async def fetch(self, url: str, limit: int) -> bytes:
         """Raises MailRefused."""
         ...
-
-
-class Members(Protocol):
-    """Who is known, and who may change that: `by` is the role of whoever asks. Raises MailRefused, StoreError."""
-
-    async def everybody(self) -> list[Person]: ...
-
-    async def waiting(self) -> list[StandingCode]: ...
-
-    async def find(self, who: str) -> Person: ...
-
-    async def add(self, name: str, role: Role, by: Role, account: str = "") -> Person: ...
-
-    async def pair(self, code: str, role: Role, by: Role, name: str = "") -> Person: ...
-
-    async def change(
-        self, who: str, by: Role, *, name: str | None = None, role: Role | None = None, blocked: bool | None = None
-    ) -> Person: ...
-
-    async def invitable(self, who: str, by: Role) -> Person: ...
-
-    async def link(self, who: str, account: str, by: Role) -> Person: ...
-
-    async def unlink(self, account: str, by: Role, of: str = "") -> None: ...
-
-
-class BudgetState(Protocol):
-    """A limit in tokens and dollars, what was spent and is held of it, and when that begins anew."""
-
-    @property
-    def per(self) -> str: ...
-
-
-class PeoplesBudgets(Protocol):
-    """What people may spend; `by` is the role of whoever asks. Raises MailRefused, StoreError."""
-
-    async def of(self, owner: str, role: Role) -> Sequence[BudgetState]: ...
-
-    async def show(self, who: str) -> tuple[str, Sequence[BudgetState]]: ...
-
-    async def limit(self, who: str, per: Per, by: Role, tokens: int | None, money: float | None) -> str: ...
-
-    async def change(self, who: str, per: Per, by: Role, limit: None) -> str: ...
-
-    async def begin_anew(self, who: str, per: Per, by: Role) -> str: ...
-
-    def notes_on(self, money: float | None) -> list[str]:
-        """What whoever limits money has to know."""
-        ...
-
-
-class PersonaBook(Protocol):
-    """Who the agent is, and at which places. Raises MailRefused, SettingsError, ModelMissing, HomeError."""
-
-    file_names: tuple[str, ...]
-
-    async def all(self) -> Personas: ...
-
-    async def tools(self) -> list[str]: ...
-
-    def files(self, name: str) -> dict[str, str]: ...
-
-    async def add(self, name: str, fields: Mapping[str, Any], files: Mapping[str, str]) -> Persona: ...
-
-    async def edit(self, name: str, fields: Mapping[str, Any], files: Mapping[str, str]) -> Persona: ...
-
-    async def remove(self, name: str) -> str: ...
-
-    async def use(self, name: str, place: str) -> str: ...
-
-    async def answering(self, thread: str, session: str, person: str, role: Role) -> PersonaChoice: ...
-
-
-class SessionFinder(Protocol):
-    """Finding conversations and working out how to go on from them. Raises MailRefused."""
-
-    async def find(self, id: str, owner: str, session: str = "") -> Conversation: ...
-
-    async def go_to(self, conversation: Conversation, session: str, by: str) -> Deed: ...
-
-    async def fork(self, conversation: Conversation, session: str, by: str, at: int | None = None) -> Branch: ...
-
-
-class SessionDeletions(Protocol):
-    async def delete(self, owner: str, conversation: Conversation) -> Deletion:
-        """Delete one of the owner's conversations for good. Raises MailRefused while a turn runs in it."""
-        ...
-
-
-class PersonErasures(Protocol):
-    """Raises MailRefused, StoreError, HomeError."""
-
-    async def find(self, who: str, by: Role) -> Person:
-        """Somebody who may be erased by someone of this role."""
-        ...
-
-    async def somebody(self, who: str) -> Person:
-        """One who is known, or a stranger of whom something is kept under this id."""
-        ...
-
-    async def erase(self, person: Person) -> dict[str, int]:
-        """Remove all that is theirs; what that was."""
-        ...
-
-
-class ChangeableSettings(Protocol):
-    """The settings and keys of a house, as they can be changed while it is open."""
-
-    async def look(self) -> Any:
-        """`version`, `file`, `rows`, and what is `waiting` for the next start. Raises SettingsError."""
-        ...
-
-    def scopes_for(self, asked: Mapping[str, Any]) -> set[str]:
-        """What a change needs beside `admin`. Raises SettingsError."""
-        ...
-
-    async def change(self, asked: Mapping[str, Any], version: str = "") -> Any:
-        """As `look`, afterwards. Raises SettingsError, SettingsMoved, HomeError; then nothing has changed."""
-        ...
-
-    async def keys(self) -> Sequence[Any]: ...
-
-    async def keep_key(self, name: str, key: str) -> list[str]:
-        """What is to be known about it. Raises EverloopError."""
-        ...
-
-    async def forget_key(self, name: str) -> None: ...
-
-    async def try_model(self, name: str) -> tuple[str, Sequence[Any]]:
-        """Its name, and how it went. Raises ModelMissing."""
-        ...
-
-
-class EmbeddedDownload(Protocol):
-    """How the weights of the model of this machine come here."""
-
-    @property
-    def state(self) -> Any:
-        """`state`, `done` and `total` bytes, `what` is being done, the seconds `left`, and `why` it failed."""
-        ...
-
-    def start(self) -> None: ...
-
-    async def leave(self) -> None:
-        """What has come is kept."""
-        ...
-
-
-class Connector(Protocol):
-    """Connecting a model. What it raises is an EverloopError with a way out."""
-
-    @property
-    def download(self) -> EmbeddedDownload | None:
-        """None where there is no model of this machine."""
-        ...
-
-    @property
-    def is_embedded(self) -> bool:
-        """Whether it is the one of this machine that answers."""
-        ...
-
-    async def providers(self) -> Sequence[Any]: ...
-
-    def changes(self, provider: str, address: str, model: str) -> dict[str, Any]:
-        """The settings that connecting changes."""
-        ...
-
-    async def look(self, provider: str, address: str, key: str) -> Any:
-        """Raises ProviderError where the host does."""
-        ...
-
-    async def connect(self, provider: str, address: str, key: str, model: str) -> Any: ...
-
-
-class OfferedModels(Protocol):
-    """The models that can be chosen."""
-
-    def facts(self, name: str) -> Any:
-        """What is known of a model or preset without asking anyone: `window`, `answer`, `input`, `output`, `local`."""
-        ...
-
-    def hosts(self) -> Sequence[Any]:
-        """Hosts that can be asked for their models: `name`, and whether somebody has `configured` it."""
-        ...
-
-    async def of(self, name: str) -> Any:
-        """What a host offers: its `models`, or a `state` in short and `why`. None if it is not one of the hosts."""
-        ...
-
-
-class ApiAgent(GatewayAgent, Protocol):
-    """What the page's API needs beside."""
-
-    @property
-    def notice(self) -> str:
-        """What a person should know about the model."""
-        ...
-
-    @property
-    def missing(self) -> str:
-        """Why nobody can answer, if that is so."""
-        ...
-
-    @property
-    def live_settings(self) -> ChangeableSettings: ...
-
-    @property
-    def connector(self) -> Connector: ...
-
-    @property
-    def offers(self) -> OfferedModels: ...
-
-    @property
-    def sessions(self) -> SessionFinder: ...
-
-    @property
-    def largest_file(self) -> int: ...
-
-    async def file_quota(self, owner: str) -> int:
-        """0: no limit."""
-        ...
-
-    async def remove_file(self, owner: str, ref: str) -> bool:
-        """Whether the owner had it."""
-        ...
-
-    async def keep_file(self, owner: str, pieces: AsyncIterable[bytes], name: str) -> FileRecord:
-        """Keep a file that comes in piece by piece. Raises NoRoom."""
-        ...
-
-    def workspace(self, person: str) -> WorkspaceFiles:
-        """Somebody's own, and nobody else's."""
-        ...
-
-    @property
-    def members(self) -> Members: ...
-
-    @property
-    def budgets(self) -> PeoplesBudgets: ...
-
-    @property
-    def personas(self) -> PersonaBook: ...
-
-    @property
-    def deletions(self) -> SessionDeletions: ...
-
-    @property
-    def erasures(self) -> PersonErasures: ...
-
-    def export(self, person: Person) -> AsyncGenerator[bytes]:
-        """All that is theirs, as a zip file that is made while it is read."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that is set, with secrets left out."""
-        ...
-
-
-class ServedAgent(ApiAgent, TurnAgent, Protocol):
-    """What every door together needs."""

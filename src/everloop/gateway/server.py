@@ -14,10 +14,10 @@ from . import api, hooks, openai, page, platform, signed_links
 from .access.auth import Auth
 from .access.guard import Check, guard
 from .access.permissions import KNOWN, NUMBERS, PUBLIC, Permissions, Route
+from .api.ports import ServedAgent
 from .http.errors import Refused, respond
 from .http.handler import Handler, Middleware
 from .metrics import Metrics
-from .ports import ServedAgent
 from .transport.headers import protect
 from .transport.limits import LINGER, ConnectionLimits, LimitSettings, note_known
 from .transport.listen import BACKLOG, ListenSettings, check_listen, listen, shown_host

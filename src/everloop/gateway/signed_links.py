@@ -17,7 +17,7 @@ from aiohttp import web
 
 from ..core.message import Made, Media
 from ..core.ports import Clock, Directory, Files
-from ..readings.sent_names import plain_name
+from ..readings.filenames import plain_name
 from .access.permissions import PUBLIC, Route
 from .api.files import send_kept
 from .file_links import link_of

@@ -45,6 +45,7 @@ class AnswerReader:
         "keeps",
         "on_body",
         "status",
+        "upgraded",
     )
 
     def __init__(self, bodiless: bool = False) -> None:
@@ -56,6 +57,7 @@ class AnswerReader:
         self.status = 0
         self.headers: Mapping[str, str] = _NO_HEADERS
         self.done = self.keeps = False
+        self.upgraded: bytes | None = None  # what has come after the head of a 101, in another protocol
         self.on_body = self._pieces.append
         self._parser: HttpResponseParser | None = None
 
@@ -71,8 +73,8 @@ class AnswerReader:
                 self._feed_head(parser, data)
             else:
                 parser.feed_data(data)
-        except HttpParserUpgrade:
-            pass  # what follows is said in another protocol, in which nobody asks anything
+        except HttpParserUpgrade as upgrade:
+            self.upgraded = data[upgrade.args[0] :]
         except HttpParserError as error:
             self._stumble(error)
         body = b"".join(self._pieces)

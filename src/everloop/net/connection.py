@@ -115,6 +115,14 @@ class HttpConnection(asyncio.Protocol):
             raise error.__context__ if isinstance(error.__context__, OSError) else error from None
         self.transport = cast(asyncio.Transport, transport)
 
+    def hand_over(self, protocol: asyncio.Protocol) -> tuple[bytes, bool]:
+        """After a 101 what is said here is another's. Gives what has come since the head, and whether that was all."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        self.transport.set_protocol(protocol)
+        return self._reader.upgraded or b"", self._lost
+
     def close(self) -> None:
         self._lost = True
         self.transport.abort()
@@ -124,7 +132,10 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._reader.done:  # and nothing was asked since
-            self.close()
+            if self._reader.upgraded is None:
+                self.close()
+            else:
+                self._reader.upgraded += data
             return
         try:
             self._body += self._reader.feed(data)

@@ -20,17 +20,23 @@ _NEXT_ADDRESS_AFTER = 0.25  # seconds, when a name has several: the first may le
 
 
 async def dial(
-    url: URL, proxy: URL | None, trust: ssl.SSLContext | None, seconds: float, resolver: Resolver
+    url: URL,
+    proxy: URL | None,
+    trust: ssl.SSLContext | None,
+    seconds: float,
+    resolver: Resolver,
+    *,
+    always_tunnel: bool = False,
 ) -> HttpConnection:
-    """A connection that requests for this address can be sent over. `trust` is needed where https is spoken. Raises
-    HostUnreachable."""
+    """A connection that requests for this address can be sent over. `trust` is needed where https is spoken.
+    `always_tunnel`: the proxy is to pass on everything, also where it could read it. Raises HostUnreachable."""
     name = name_of(url)
     try:
         async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
             if proxy is None:
                 return await _connect(url, trust, resolver)
             connection = await _reach(proxy, trust, name, resolver)
-            if url.scheme == "https" and trust:
+            if always_tunnel or url.scheme == "https":
                 try:
                     await _tunnel(connection, url, proxy, trust, seconds)
                 except BaseException:
@@ -104,7 +110,9 @@ async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str, resolver: 
         raise HostUnreachable(f"{name} cannot be reached: the proxy that is named for it does not answer.") from error
 
 
-async def _tunnel(connection: HttpConnection, url: URL, proxy: URL, trust: ssl.SSLContext, seconds: float) -> None:
+async def _tunnel(
+    connection: HttpConnection, url: URL, proxy: URL, trust: ssl.SSLContext | None, seconds: float
+) -> None:
     """Have a proxy pass everything on to a host, with which we speak in a way that the proxy does not understand."""
     where, key = f"{url.host_subcomponent}:{url.port}", f"Proxy-Authorization: {basic(proxy)}\r\n" if proxy.user else ""
     connection.send(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n{key}\r\n".encode(), seconds, bodiless=True)
@@ -115,4 +123,5 @@ async def _tunnel(connection: HttpConnection, url: URL, proxy: URL, trust: ssl.S
     if status != 200:
         said = f" ({status})" if status else ""
         raise HostUnreachable(f"{name_of(url)} cannot be reached: the proxy refuses to connect{said}.")
-    await connection.secure(trust, _host(url).rstrip("."))
+    if url.scheme == "https" and trust:
+        await connection.secure(trust, _host(url).rstrip("."))

@@ -24,6 +24,7 @@ from ..core.errors import (
     KeyRefused,
     StreamCut,
 )
+from ..core.ports import PLAIN_TERMS, SocketTerms
 from .addresses import Address, Allowed, Target, check_address, read_url
 from .answer_reader import AnswerReader
 from .connection import HttpConnection
@@ -31,7 +32,12 @@ from .dialing import connect, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer, explain_no_connection
 from .request import write
 from .resolver import resolve
+from .socket_address import checked_address, websocket_opening
 from .unzip import Unzip, make_room
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .websocket import WebSocketOpening
 
 MOST_BYTES = 20_000_000
 MOST_REDIRECTS = 5
@@ -41,7 +47,7 @@ _NO_HEADERS: Mapping[str, str] = {}
 _ALWAYS = {
     "Accept": "*/*",
     "Accept-Encoding": "gzip",
-    "HttpConnection": "close",
+    "Connection": "close",
     "User-Agent": "Mozilla/5.0 (compatible; everloop)",
 }
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -83,6 +89,22 @@ class OpenHttp:
         deadline: float | None = None,
     ) -> "_OpenExchange":
         return _OpenExchange(self, method, url, body, headers, seconds, deadline)
+
+    def websocket(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        terms: SocketTerms = PLAIN_TERMS,
+        named_by: str = "",
+    ) -> "WebSocketOpening":
+        """The WebSockets port, with the same checks of addresses. Raises AddressRefused, too."""
+        target = checked_address(url, named_by)
+
+        async def ask(headers: Mapping[str, str], seconds: float) -> tuple[HttpConnection, AnswerReader]:
+            return await self.send("GET", target, b"", headers, seconds)
+
+        return websocket_opening()(ask, url, target.host, headers=headers, terms=terms, part=HttpConnection.close)
 
     async def close(self) -> None:
         """Nothing to close: a connection ends with its exchange."""

@@ -7,12 +7,13 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import TracebackType
 
 from yarl import URL
 
 from ..core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
+from ..core.ports import PLAIN_TERMS, SocketTerms
 from .answer_reader import AnswerReader, NotHttp
 from .connection import HttpConnection
 from .dialing import basic, dial, name_of, trusting
@@ -20,7 +21,12 @@ from .failures import FAILURES, explain_cut, explain_no_answer
 from .proxies import find_proxy
 from .request import write
 from .resolver import Resolver
+from .socket_address import http_address, websocket_opening
 from .unzip import Unzip, make_room
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .websocket import WebSocketOpening
 
 _MOST_REDIRECTS = 10
 _NO_HEADERS: Mapping[str, str] = {}
@@ -83,11 +89,47 @@ class TrustedHttp:
                 self._busy.add(connection)
                 return connection, True
             connection.close()
+        return await self._dial(target, seconds), False
+
+    async def _dial(self, target: "_Target", seconds: float, *, always_tunnel: bool = False) -> HttpConnection:
         proxy = self.proxy_for(target)
-        secure = "https" in (target.url.scheme, proxy and proxy.scheme)
-        connection = await dial(target.url, proxy, self._trust() if secure else None, seconds, self._resolver)
+        trust = self._trust() if "https" in (target.url.scheme, proxy and proxy.scheme) else None
+        connection = await dial(target.url, proxy, trust, seconds, self._resolver, always_tunnel=always_tunnel)
         self._busy.add(connection)
-        return connection, False
+        return connection
+
+    def websocket(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        terms: SocketTerms = PLAIN_TERMS,
+        named_by: str = "",
+    ) -> "WebSocketOpening":
+        """The WebSockets port."""
+        target = _read(http_address(url, named_by))
+        return websocket_opening()(
+            partial(self._ask_to_upgrade, target), url, target.name, headers=headers, terms=terms, part=self._let_go
+        )
+
+    async def _ask_to_upgrade(
+        self, target: "_Target", headers: Mapping[str, str], seconds: float
+    ) -> tuple[HttpConnection, AnswerReader]:
+        """Over a connection of its own: one that has rested may be closed, and this cannot be asked twice."""
+        request = _write("GET", target, headers, b"", None)
+        connection = await self._dial(target, seconds, always_tunnel=True)
+        try:
+            connection.send(request, seconds)
+            return connection, await connection.head()
+        except BaseException as error:
+            self._let_go(connection)
+            if not isinstance(error, FAILURES):
+                raise
+            raise explain_no_answer(error, target.name, seconds) from error
+
+    def _let_go(self, connection: HttpConnection) -> None:
+        self._busy.discard(connection)
+        connection.close()
 
     def part(self, target: "_Target", connection: HttpConnection) -> None:
         """The exchange is over, in one way or another."""

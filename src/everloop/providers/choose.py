@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..core.errors import ModelMissing
 from .catalog import HOSTS, Host
-from .keys import Account, Keys
+from .keys import HostSettings, Keys
 
 EMBEDDED = "embedded"
 _STRANGER = Host("", "")
@@ -126,7 +126,7 @@ def _rows(keys: Keys) -> list[Host]:
     return [host for name in dict.fromkeys((*HOSTS, *keys.accounts)) if (host := host_of(name, keys))]
 
 
-def _recognised(account: Account) -> Host | None:
+def _recognised(account: HostSettings) -> Host | None:
     """The row whose host the address names, or whose keys begin like this one."""
     address = _host_in(account.api_base)
     for host in HOSTS.values():

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from ..core.errors import HostFailed, HostTimeout, ProviderError
 from ..core.ports import Http
+from ..readings.secrets import hide_secrets
 from . import dialects
 from .catalog import HOSTS
 from .choose import Choice
 from .host import checked, masked
-from .secrets import hide_secrets
 
 _FRESH = 300.0  # seconds
 _SECONDS = 10.0

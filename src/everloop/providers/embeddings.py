@@ -12,11 +12,11 @@ from msgspec import Struct
 from ..core.errors import HostFailed, ModelMissing, ProviderError
 from ..core.ports import Embeddings, Http
 from ..core.prompt import Usage
+from ..readings.secrets import hide_secrets
 from . import dialects
 from .choose import Choice
 from .dialects.decoder import UNREADABLE
 from .host import checked, masked, name_host, wait_before_retry
-from .secrets import hide_secrets
 
 _SECONDS = 60.0
 _ATTEMPTS = 3

@@ -16,10 +16,10 @@ from ..core.errors import (
 )
 from ..core.ports import Http, HttpAnswer
 from ..core.prompt import Delta, Prompt, Reply
+from ..readings.secrets import hide_secrets
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks
 from .limits import ANSWER_SECONDS, MOST_BYTES, AnswerLimits, Pulse
-from .secrets import hide_secrets
 
 _PLAIN = Quirks()
 _ALWAYS = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}

@@ -9,7 +9,7 @@ from .catalog import HOSTS, Host
 from .dialects import Name
 
 
-class Account(Protocol):
+class HostSettings(Protocol):
     """What the owner has configured for one host."""
 
     @property
@@ -46,7 +46,7 @@ class FoundKey(str):
 class Keys:
     def __init__(
         self,
-        accounts: Mapping[str, Account],
+        accounts: Mapping[str, HostSettings],
         environ: Mapping[str, str],
         vault: Mapping[str, str | VaultLocked],
         home: Path,
@@ -95,7 +95,7 @@ class Keys:
         return key
 
 
-def unknown_provider(name: str, accounts: Mapping[str, Account]) -> EverloopError:
+def unknown_provider(name: str, accounts: Mapping[str, HostSettings]) -> EverloopError:
     names = list(dict.fromkeys((*HOSTS, *accounts)))
     from difflib import get_close_matches  # only a mistake needs it
 
@@ -104,7 +104,7 @@ def unknown_provider(name: str, accounts: Mapping[str, Account]) -> EverloopErro
     return EverloopError(f"there is no provider {name!r}; {hint}")
 
 
-def keyed_host(name: str, accounts: Mapping[str, Account]) -> Host:
+def keyed_host(name: str, accounts: Mapping[str, HostSettings]) -> Host:
     """The provider whose key is to be kept. Raises EverloopError when there is none, or it has no keys."""
     host = HOSTS.get(name)
     if host is None and name not in accounts:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ..core.message import Media
-from .sent_names import plain_name
+from .filenames import plain_name
 
 LONGEST = 100_000  # characters of a result that is looked into
 MOST = 20

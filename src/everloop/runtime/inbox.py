@@ -18,7 +18,7 @@ from ..core.rows import Receipt
 from ..readings.commands import SlashCommand, unescaped
 from .commands import CommandEffect, SlashCommands
 from .lanes import Begun, Lanes
-from .speakers import Speakers
+from .people import Speakers
 
 Leave = Callable[[str], Awaitable[None]]
 

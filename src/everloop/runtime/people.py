@@ -1,9 +1,13 @@
-"""Who someone is, from what a program has said of its users and from the users in the store."""
+"""Who someone is, from what a program has said of its users and from those in the store, and who speaks in a group."""
 
 from collections.abc import Iterable, Mapping
 
-from ..core.people import OWNER, Role
-from ..core.ports import People, Users
+from msgspec import structs
+
+from ..core.mail import Inbound, Said
+from ..core.people import OWNER, Role, is_chat
+from ..core.ports import Directory, People, Users
+from ..core.speakers import GroupSpeaker
 
 
 class KnownPeople:
@@ -24,3 +28,21 @@ class KnownPeople:
 async def roles_of(people: People, persons: Iterable[str]) -> dict[str, Role]:
     """Those of several, but for the owner's, which needs no looking up."""
     return {person: await people.role(person) for person in set(persons) - {OWNER}}
+
+
+class Speakers:
+    """Who speaks in a group: looked up once, when they have, and kept with what they said."""
+
+    def __init__(self, directory: Directory, people: People) -> None:
+        self._directory = directory
+        self._people = people
+
+    async def name(self, inbound: Inbound) -> Inbound:
+        """With who speaks, where others do too. In a conversation of two nobody is looked up."""
+        letter = inbound.letter
+        if not isinstance(letter, Said) or not is_chat(letter.principal):
+            return inbound
+        person = await self._directory.person(letter.author)
+        role = (await self._people.role(letter.author)).name.lower()
+        speaker = GroupSpeaker(person.name if person else letter.author, role)
+        return structs.replace(inbound, letter=structs.replace(letter, speaker=speaker))

@@ -20,7 +20,7 @@ from ..core.message import Media
 from ..core.people import Person
 from ..core.ports import Archive, Audit, Belongings, Files, HomeFile, HomeFolders, Log
 from ..readings.erasing import author_of, is_of_theirs_alone
-from ..readings.filenames import plain
+from ..readings.filenames import safe_name
 from ..readings.spoken import Utterance, spoken
 from .exporting import stamp
 from .sessions import Sessions
@@ -93,7 +93,7 @@ class PersonExport:
                 if found.pieces is None:
                     left_out.append(f"{found.path!r}: {found.left_out}")
                 else:
-                    yield HomeFile(f"workspace/{'/'.join(map(plain, found.path.split('/')))}", found.pieces)
+                    yield HomeFile(f"workspace/{'/'.join(map(safe_name, found.path.split('/')))}", found.pieces)
         if left_out:
             yield HomeFile("left-out.txt", _once("\n".join(left_out) + "\n"))
         for table, columns in self._store.exported().items():
@@ -166,7 +166,7 @@ class _Names:
 
     def free(self, name: str, otherwise: str) -> str:
         """`otherwise` tells it from others of this name."""
-        name = plain(name.strip() or otherwise)
+        name = safe_name(name.strip() or otherwise)
         if name.casefold() in self._taken:
             stem, dot, kind = name.rpartition(".")
             name = f"{stem} {otherwise}.{kind}" if dot and stem else f"{name} {otherwise}"

@@ -69,7 +69,6 @@ BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="grants", erase="delete", names="body", export=("at", "until", "runs", "body"), told="grants"),
     Belonging(table="taints", erase="delete"),
     Belonging(table="watched", erase="delete", key="place"),  # by the folder of their workspace
-    Belonging(table="guest_calls", erase="delete", key="who", prefix="="),
     Belonging(table="usage", erase="unname", also="requester", export=_SPENT, order="id"),
     Belonging(table="limits", erase="delete", export=("per", "tokens", "money", "at")),
     Belonging(table="spending", erase="delete", export=("per", "scope", "tokens", "money", "resets")),

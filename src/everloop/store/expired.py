@@ -17,7 +17,6 @@ _EXPIRED = {
     "AND at <= {now} - CAST($1 AS {real}) AND id < (SELECT max(id) FROM inbox) RETURNING id",  # no number comes twice
     "visits": "DELETE FROM web_sessions WHERE until <= {now} RETURNING id",
     "links": "DELETE FROM logins WHERE until > 0 AND until <= {now} RETURNING kind",
-    "days of guests": "DELETE FROM guest_calls WHERE day < CAST({now} / 86400 AS {int}) - 1 RETURNING day",
     "budgets of jobs": "DELETE FROM spending WHERE per = 'job' AND resets <= {now} AND held_tokens = 0 RETURNING scope",
 }
 

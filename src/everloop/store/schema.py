@@ -272,6 +272,10 @@ MIGRATIONS: Migrations = [
             accounts TEXT NOT NULL){clustered}""",
         "ALTER TABLE usage ADD COLUMN requester TEXT NOT NULL DEFAULT ''",
     ],
+    [
+        # Calls of guests are counted in their budgets now.
+        "DROP TABLE guest_calls",
+    ],
 ]
 
 

@@ -14,7 +14,7 @@ from ..core.people import Role
 from ..core.ports import FileRecords, Files
 from ..core.ports.workspace import OpenFile
 from ..core.tool import CallContext, Effect, Shown, Tool
-from ..readings.sent_names import plain_name
+from ..readings.filenames import plain_name
 from .browse import QuotaOf, WorkspaceBrowser
 from .decorator import tool
 from .workspace import Workspace

@@ -47,8 +47,10 @@ class Listing:
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         self.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        yield self
-        await runner.cleanup()
+        try:
+            yield self
+        finally:
+            await runner.cleanup()
 
 
 async def test_providers_come_in_an_order_that_one_can_use(tmp_path: Path):

@@ -32,6 +32,7 @@ from everloop.gateway.api.shapes import Me, SessionList
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from tests.channels.dead_letters import give_up
 from tests.effort import in_full
+from tests.processes import kill
 
 from .stand_in import stand_in
 
@@ -92,10 +93,8 @@ async def tried(
     try:
         async with asyncio.timeout(SECONDS):
             said, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        raise
+    finally:
+        await kill(process)
     (folder / "said.txt").write_bytes(said)  # whoever finds a failure will want to read it
     assert report.exists(), said.decode()
     return msgspec.json.decode(report.read_bytes())

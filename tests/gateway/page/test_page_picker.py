@@ -30,9 +30,11 @@ async def silent() -> AsyncIterator[str]:
     runner = web.ServerRunner(web.Server(wait), shutdown_timeout=0.01)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    gate.set()
-    await runner.cleanup()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        gate.set()
+        await runner.cleanup()
 
 
 @asynccontextmanager

@@ -13,7 +13,8 @@ import pytest
 from everloop.testing import Call, Pause, Say, Shown
 from everloop.testing.model_server import ModelServer
 from tests.cli.person import Person
-from tests.cli.test_gateway_command import free_port, new_token, start, until, wire_to
+from tests.cli.test_gateway_command import new_token, start, until, wire_to
+from tests.ports import free_port
 
 CLIENTS = 16
 MESSAGES = 5

@@ -24,9 +24,11 @@ from .store import Activity, Store
 from .taints import PromptFiles, Taints
 from .tools import ToolSource
 from .vault import Secrets, Vault
+from .websocket import PLAIN_TERMS, SocketTerms, WebSocket, WebSockets
 from .workspace import WorkspaceFiles
 
 __all__ = [
+    "PLAIN_TERMS",
     "Activity",
     "Admission",
     "Archive",
@@ -73,11 +75,14 @@ __all__ = [
     "Renders",
     "Secrets",
     "Signals",
+    "SocketTerms",
     "Store",
     "Taints",
     "Tokens",
     "ToolSource",
     "Users",
     "Vault",
+    "WebSocket",
+    "WebSockets",
     "WorkspaceFiles",
 ]  # fmt: skip

@@ -8,8 +8,8 @@ from aiohttp import web
 
 from ..access.permissions import KNOWN, Route
 from ..http.errors import respond
-from ..ports import ApiAgent
 from .openapi import document
+from .ports import ApiAgent
 from .route import served
 from .routes import TABLE
 

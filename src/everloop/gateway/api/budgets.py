@@ -6,8 +6,8 @@ import msgspec
 
 from ...core.errors import MailRefused
 from ..http.errors import Refused, sentence
-from ..ports import BudgetState
 from .budget_shapes import BudgetList, BudgetShown
+from .ports import BudgetState
 from .route import ApiAnswer, ApiCall
 
 

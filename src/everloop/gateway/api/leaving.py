@@ -7,22 +7,20 @@ from aiohttp import web
 from ...core.errors import MailRefused
 from ...core.people import Person, Role
 from ..http.errors import Refused
-from ..http.sending import filename
+from ..http.sending import HEADERS, filename
 from .leaving_shapes import PersonErased
 from .route import ApiAnswer, ApiCall
 
 NOT_CONFIRMED = "Erasing is for good: name the whole id, and confirm=NAME as they are called."
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; sandbox",
-    "Cache-Control": "no-store",
-}
 
 
 async def export_person(call: ApiCall) -> ApiAnswer:
     person = await _exported(call)
-    about = {**HEADERS, "Content-Disposition": f"attachment; {filename(f'everloop {person.name}.zip')}"}
-    response = web.StreamResponse(headers=about)
+    about = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f"attachment; {filename(f'everloop {person.name}.zip')}",
+    }
+    response = web.StreamResponse(headers=HEADERS | about)
     response.content_type = "application/zip"
     await response.prepare(call.request)
     async with aclosing(call.agent.export(person)) as pieces:

@@ -13,6 +13,7 @@ from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.grants import MANY, described
 from ..access.principal import Principal
 from ..http.errors import Refused
+from .model_shapes import ConnectedHost, ConnectedHosts, HostModel, HostModels, ModelChoice, ModelList
 from .route import ApiAnswer, ApiCall
 from .shapes import (
     ApprovalList,
@@ -20,16 +21,10 @@ from .shapes import (
     CommandList,
     CommandShown,
     CommandWord,
-    ConnectedHost,
-    ConnectedHosts,
     Decided,
     GrantList,
     GrantShown,
-    HostModel,
-    HostModels,
     Me,
-    ModelChoice,
-    ModelList,
     Revoked,
 )
 

@@ -13,7 +13,7 @@ from ..access.permissions import Permission
 from ..access.principal import Principal, principal_of
 from ..http.errors import Refused, refusal, respond, sentence
 from ..http.handler import Handler
-from ..ports import ApiAgent
+from .ports import ApiAgent
 from .shapes import Nothing
 
 LARGEST_BODY = 3_000_000  # bytes: the longest message, with each of its letters written as two escapes

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from aiohttp import web
 
 from ...core.ports.workspace import OpenFile
+from ...readings.filenames import plain_name
 from ...readings.media import SNIFFED, mime_of_head
-from ...readings.sent_names import plain_name
 from .errors import Refused
 from .ranges import RangeRefused, asked_range
 

@@ -2,11 +2,12 @@
 show comes through the API and the WebSocket, to those who have logged in.
 
 A browser keeps them for good, under an address with the fingerprint of all of them, and asks for `/` each time, which
-names that address. They are compressed once, when the gateway starts.
+names that address. They are read and compressed once, when the first gateway of a process starts.
 """
 
 import gzip
 import hashlib
+from functools import cache, cached_property
 from pathlib import Path
 
 from aiohttp import web
@@ -50,23 +51,24 @@ HEADERS = {
 FOREVER = "public, max-age=31536000, immutable"
 
 
-class Served(Struct, frozen=True):
+class Served(Struct, dict=True):
     """A file as it goes over the wire."""
 
     body: bytes
     kind: str
 
-    @property
+    @cached_property
     def compressed(self) -> bytes | None:
         small = gzip.compress(self.body, mtime=0)
         return small if len(small) < len(self.body) else None
 
-    @property
+    @cached_property
     def tag(self) -> str:
         return hashlib.sha256(self.body).hexdigest()[:16]
 
 
-def routes() -> list[Route]:
+@cache
+def routes() -> tuple[Route, ...]:
     """`/` and the files it loads: by their names, and under the address that is kept."""
     paths = sorted(path for path in FOLDER.iterdir() if path.suffix in KINDS)
     files = {path.name: Served(path.read_bytes(), KINDS[path.suffix]) for path in paths}
@@ -75,7 +77,7 @@ def routes() -> list[Route]:
     table = [("/", _serving(Served(index.encode(), "text/html")))]
     table += [(f"{PREFIX}{name}", _serving(file)) for name, file in files.items()]
     table += [(f"{PREFIX}{version}/{name}", _serving(file, FOREVER)) for name, file in files.items()]
-    return [Route("GET", path, handler, PUBLIC) for path, handler in table]
+    return tuple(Route("GET", path, handler, PUBLIC) for path, handler in table)
 
 
 def _serving(file: Served, keep: str = "no-cache") -> Handler:

@@ -3,19 +3,19 @@
 from typing import Any
 
 from ....core.people import Role
-from .. import connect, rest, setup, setup_shapes, shapes
+from .. import connect, model_shapes, rest, setup, setup_shapes, shapes
 from ..route import ApiRoute
 
 ROUTES = (
-    ApiRoute("GET", "/api/models", "Models that can be chosen", rest.models, shapes.ModelList),
-    ApiRoute("GET", "/api/hosts", "Hosts that can be asked for their models", rest.hosts, shapes.ConnectedHosts),
+    ApiRoute("GET", "/api/models", "Models that can be chosen", rest.models, model_shapes.ModelList),
+    ApiRoute("GET", "/api/hosts", "Hosts that can be asked for their models", rest.hosts, model_shapes.ConnectedHosts),
     ApiRoute(
         "GET",
         "/api/hosts/{name}/models",
         "The models of a host, with windows and prices",
         handle=rest.models_of_host,
-        answers=shapes.HostModels,
-        at=shapes.OfHost,
+        answers=model_shapes.HostModels,
+        at=model_shapes.OfHost,
     ),
     ApiRoute(
         "GET",

@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, quote, unquote
 
 from ..core.errors import ProviderError
@@ -17,9 +17,17 @@ _LOGIN = re.compile(r"//([^/:@?#]*):([^/@?#]*)@")
 
 def hide_secrets(error: ProviderError, url: str, headers: Mapping[str, str]) -> None:
     """Take the secrets of a request out of the error's text, also one of which an excerpt has cut off the end."""
-    words = [word for word in (*_words_in(headers), *_password_in(url), *_query_in(url)) if len(word) >= _SHORTEST]
-    if words:
-        error.args = (_without({form for word in words for form in _forms_of(word)}, str(error)),)
+    error.args = (without_secrets(str(error), secrets_in(url, headers)),)
+
+
+def secrets_in(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """What a request says in confidence."""
+    return (*_words_in(headers), *_password_in(url), *_query_in(url))
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    forms = {form for word in secrets if len(word) >= _SHORTEST for form in _forms_of(word)}
+    return _without(forms, text) if forms else text
 
 
 def _words_in(headers: Mapping[str, str]) -> Iterator[str]:

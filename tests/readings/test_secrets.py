@@ -3,7 +3,7 @@
 import pytest
 
 from everloop.core.errors import HostFailed, RateLimited
-from everloop.providers.secrets import hide_secrets
+from everloop.readings.secrets import hide_secrets
 
 KEY = "sk-canary-one/+1"
 OTHER = "sk-canary-two"
