@@ -67,8 +67,9 @@ def specs(folder: Path) -> dict[str, ToolSpec]:
     """Every tool that a house can have."""
     chosen = load(folder, {}, {"tools": {"web": {"search": {"url": "http://search.example"}}}})
     files = Folder(folder / "files")
-    made = build_tools(folder, folder / "ws", chosen, files, LocalBus(), 8000, NEVER_ASKED, keeper=NEVER_ASKED)
-    return {tool.spec.name: tool.spec for tool in made.tools}
+    never = {"store": NEVER_ASKED, "keeper": NEVER_ASKED, "credentials": NEVER_ASKED}
+    made = build_tools(folder, folder / "ws", chosen, files, LocalBus(), 8000, **never)
+    return {tool.spec.name: tool.spec for tool in (*made.tools, *made.personal)}
 
 
 def test_every_tool_is_documented_with_its_effect_and_its_permission(tmp_path):

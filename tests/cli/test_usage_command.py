@@ -60,7 +60,7 @@ async def test_as_json_it_is_one_object_with_every_number(person, model):
     await spend(person, model, Usage(100, 20, 60), Usage(50, 5))
     move(person, noon)
     numbers = {"calls": 2, "input": 150, "output": 25, "cache_read": 60, "cache_write": 0, "reasoning": 0}
-    numbers |= {"cost": 0.004, "unpriced": 0}
+    numbers |= {"cost": 0.004, "unpriced": 0, "own_calls": 0, "own_cost": 0.0}
     assert await told(person) == {
         "days": 30,
         "since": (noon.date() - timedelta(days=29)).isoformat(),

@@ -25,7 +25,17 @@ async def test_long_running_tasks_stand_in_the_metrics(openings):
 async def test_what_the_gateway_itself_runs_for_long_is_supervised_and_seen(tmp_path: Path):
     async with serve(tmp_path, {"gateway": {"port": 0}}, provider=ScriptedModel([])) as gateway:
         tasks = [(task.name, task.state) for task in gateway.tasks()]
-    names = ("lanes mail", "lanes leases", "lanes expiry", "scheduler", "titles", "hub", "sockets", "connections")
+    names = (
+        "keys",
+        "lanes mail",
+        "lanes leases",
+        "lanes expiry",
+        "scheduler",
+        "titles",
+        "hub",
+        "sockets",
+        "connections",
+    )
     assert tasks == [(name, "running") for name in names]
     assert {task.state for task in gateway.tasks()} == {"ended"}
 

@@ -50,8 +50,9 @@ async def specs(folder: Path) -> dict[str, ToolSpec]:
             8000,
             agent.store,
             keeper=Attachments(Folder(folder / "files"), agent.store, 1000),
+            credentials=agent.credentials,
         )
-        return {tool.spec.name: tool.spec for tool in made.tools}
+        return {tool.spec.name: tool.spec for tool in (*made.tools, *made.personal)}
 
 
 async def all_rows(folder: Path) -> list[Row]:

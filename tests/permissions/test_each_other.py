@@ -152,6 +152,8 @@ FILLED: dict[str, Any] = {
     "allow": False,
     "days": 1,
     "name": "x",
+    "key": "sk-canary-of-another",
+    "value": "sk-canary-of-another",
 }
 
 

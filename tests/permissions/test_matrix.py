@@ -13,6 +13,7 @@ import everloop
 from everloop.app import serve
 from everloop.app.access import new_invitation
 from everloop.app.records import open_records
+from everloop.core.credential import KeptCredential
 from everloop.core.errors import SettingsError
 from everloop.core.log import CallReturned
 from everloop.core.people import Role
@@ -200,6 +201,8 @@ async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[everl
 
     home = tmp_path_factory.mktemp("house") / "home"
     async with everloop.open(home, SEARCH, provider=ScriptedModel(plays), roles=roles) as agent:
+        for person in PEOPLE.values():  # the tools for credentials are for those who keep one
+            await agent.credentials.keep(person, "api", KeptCredential("a-value-of-its-own", ("api.example.com",)))
         yield agent
 
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import structs
 
+from everloop.core.channel import OutgoingPart, Rendered
 from everloop.core.errors import Undeliverable
 from everloop.core.log import ModelSaid
 from everloop.core.mail import Address, Outbound, ReplyTo
@@ -322,3 +323,36 @@ def test_an_answer_becomes_a_part_for_each_text_with_the_files_at_the_last():
         ("k", "one", (), 0, 2, "there"),
         ("k/1", "two", made, 1, 2, "there"),
     ]
+
+
+class Written(RecordingChannel):
+    """A channel with markup of its own; `plain` is what it was handed without it."""
+
+    def __init__(self, *, once: bool) -> None:
+        super().__init__(once=once)
+        self.plain: list[str] = []
+
+    def render(self, outbound: Outbound) -> tuple[Rendered, ...]:
+        return tuple(Rendered(f"<b>{word}</b>", word) for word in outbound.text.split())
+
+    async def send(self, part: OutgoingPart) -> str:
+        self.plain.append(part.plain)
+        return await super().send(part)
+
+
+async def test_a_part_is_sent_with_its_text_without_markup(store):
+    channel = Written(once=True)
+    await queue(store, "one two")
+    async with sending(store, channel):
+        await channel.sent(2)
+    assert ([sent.text for sent in channel.sends], channel.plain) == (["<b>one</b>", "<b>two</b>"], ["one", "two"])
+
+
+async def test_what_has_to_be_said_with_a_part_is_said_in_both_forms(store):
+    channel = Written(once=False)
+    channel.trouble(Trouble.ACK_LOST, times=1)
+    await queue(store, "one")
+    async with sending(store, channel):
+        await channel.sent(1)
+    assert channel.plain == ["one", "(may be repeated) one"]
+    assert channel.sends[-1].text == "(may be repeated) <b>one</b>"

@@ -293,6 +293,8 @@ async def test_help_lists_the_commands(house):
             "/link [CODE] — Be known by another account too: a code, to be said from there as /link CODE\n"
             "/undo — Take the last turn back: what was said, and what it did to files\n"
             "/session [WORD …] — Show where you are; /session help tells what else there is\n"
+            "/keys […] — Show which keys and credentials of your own are kept; they are given in the page, never in a "
+            "chat\n"
             "/budget — Show what you may spend, and have spent\n"
             "/usage [BY] — Show what this conversation has used and cost; with a word, what you have used in 30 days, "
             "by `day`, `model`, `channel`, `job` or `tool` (for administrators: what all have, also by `person`)\n"

@@ -63,3 +63,34 @@ async def test_only_what_is_late_enough_is_told_and_what_was_deleted_has_no_chan
     await store.give_back(Lease(row.id, row.epoch, row.head))
     assert await store.delete("anna", [row.id])
     assert sorted(row.name for row in await store.used("channel", 0)) == ["", "web"]
+
+
+async def test_what_was_paid_with_a_key_of_ones_own_is_told_apart(store: Store):
+    await turn(store, "web:1", "anna", "exec")
+    letter = Said(said("hi"), "anna", "web:1")
+    receipt = await store.receive(Inbound(Address.parse("web:1"), "own", letter, "anna"))
+    head = (await store.open(receipt.thread)).row.head
+    calls = (ToolCall("1", "exec", "{}"),)
+    entries = (
+        UserSaid(said("hi"), "anna", "web:1", receipt.id),
+        ModelSaid("", calls, USED, model="m", cost=2.0, own=True),
+    )
+    spent = Spent(head + 2, "m", USED, 2.0, own=True)
+    await store.commit(Lease(receipt.thread, 0, head), Commit(entries, absorbed=(receipt.id,), usage=(spent,)))
+    rows = [(await store.used(by, 0))[0] for by in ("person", "tool")]
+    rows += [(await store.spent())[0]]  # type: ignore[list-item]
+    assert [(row.calls, row.cost, row.unpriced, row.own_calls, row.own_cost) for row in rows] == [
+        (2, 0.5, 0, 1, 2.0)
+    ] * 3
+
+
+async def test_whose_secrets_there_are_is_told_and_the_houses_are_nobodys(store: Store):
+    for owner, name in (
+        ("owner", "key:openai"),
+        ("gateway", "links"),
+        ("anna", "own-key:openai"),
+        ("owner", "credential:x"),
+    ):
+        await store.keep_secret(owner, name, b"box")
+    found = [(owner, name) for owner, name, at in await store.secrets_of_people() if at > 0]
+    assert found == [("anna", "own-key:openai"), ("owner", "credential:x")]

@@ -405,3 +405,13 @@ asyncio.run(main())
 def test_cryptography_is_loaded_by_the_first_box_and_not_before(tmp_path: Path):
     ran = subprocess.run([sys.executable, "-c", UNTOUCHED, str(tmp_path)], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == ["False", "True"]
+
+
+async def test_nobodys_first_secret_makes_another_key_file_where_others_have_theirs(
+    store: Store, vault: EncryptedVault, path: Path, file: OnDisk
+):
+    await vault.set("key:openai", CANARY)
+    file.replace(None)
+    with pytest.raises(VaultLocked, match="Bring it back from where it was copied to"):
+        await EncryptedVault(store, KeyFile(path), "anna").set("own-key:openai", CANARY)
+    assert file.content() is None

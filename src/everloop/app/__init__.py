@@ -47,6 +47,7 @@ from .agent import Agent
 from .budgets import following, unpriced_in
 from .build import Builder, Overrides
 from .channels import channels_of, secrets_named, traits_in
+from .credentials import PersonalCredentials
 from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .house import House
@@ -54,6 +55,8 @@ from .live import LiveHouse
 from .models import network_of
 from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
+from .own_keys import OwnProviderKeys
+from .personal import PersonalSecrets
 from .secrets import take_out
 from .spans import tell_a_collector
 from .tidying import daily, workers
@@ -172,9 +175,18 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         known = {**os.environ, **await take_out(opened.vault, secrets_named(settings))}
         listening = channels_of(settings, lambda: given.http or network_of(settings, made_later), known)
         given = structs.replace(given, channels=(*brought, *listening))
-    builder = Builder(opened, storage, bus, given, supervisor, made_later)
+    personal = PersonalSecrets(store)
+    await personal.look()
+    credentials = PersonalCredentials(personal, opened.vault_of)
+    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials)
     live = LiveHouse(opened, builder, await builder.make(settings))
-    toolbox = Toolbox(live.kit_of, files)
+    own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
+
+    async def look_at_own() -> None:
+        await own_keys.look()
+        credentials.tidy()
+
+    toolbox = Toolbox(live.kit_of, files, credentials)
     budgets = BudgetControl(store, following(lambda: live.now.settings.users.budgets))
     allotments = Allotments(store, lambda: budgets.rules, budgets.forget_limits, lambda: unpriced_in(live))
     titles = Titles(
@@ -186,6 +198,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         namer=live.title_model,
         traits=traits_in(given.channels),
         budgets=budgets,
+        own_keys=own_keys,
     )
     driver = Driver(
         store,
@@ -201,6 +214,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
         approvers=Approvers(store, traits_in(given.channels), given.roles),
         budgets=budgets,
+        own_keys=own_keys,
     )
     lanes = Lanes(
         store,
@@ -227,6 +241,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock,
         budgets=allotments,
         personas=lambda: live.now.personas,
+        kept=personal.names,
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
@@ -237,6 +252,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
         await driver.questions.ask_about_files()
+    # It ends after the lanes, which begin to close at once.
+    stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, look_at_own)).end)
     await stack.enter_async_context(lanes)
     work = {**workers(store, home, deletions, erasures), KIND: titles.work}
     if given.whose:
@@ -244,8 +261,6 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
-    if live.now.library:
-        stack.push_async_callback(supervisor.start("keys", live.watch_keys).end)
     channels.start(supervisor, stack)
     return House(
         opened=opened,
@@ -264,6 +279,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         builder=builder,
         live=live,
         clock=clock,
+        own_keys=own_keys,
+        credentials=credentials,
         hooks=channels.hooks,
         traits=traits_in(given.channels),
     )

@@ -44,6 +44,8 @@ class Agent:
         self.traits = house.traits  # of every channel that is known here, by its name
         self.clock = house.clock
         self.budgets = house.budgets  # what people may spend
+        self.own_keys = house.own_keys  # of model providers, that people have of their own
+        self.credentials = house.credentials  # that people keep for their tools
         self._live = house.live
         self._supervisor = house.supervisor
         self._bus = house.bus

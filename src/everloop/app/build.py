@@ -34,6 +34,7 @@ from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
 from .channels import known as known_channels
 from .channels import traits_in
+from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
@@ -101,7 +102,9 @@ class Builder:
         given: Overrides,
         supervisor: Supervisor,
         stack: AsyncExitStack,
+        credentials: PersonalCredentials | None = None,
     ) -> None:
+        self._credentials = credentials
         self.vault = opened.vault
         self._home = opened.home
         self.own = Home(opened.home)  # of which nobody sees anything
@@ -206,7 +209,10 @@ class Builder:
             return toolset.kit(self._tools_given, results)
 
         own = owners.kit(self._tools_given, results)
-        return Kits(self._home, workspace_of(settings, self._home), own, make, self._sources)
+        workspace, credentials = workspace_of(settings, self._home), self._credentials
+        if credentials is None:
+            return Kits(self._home, workspace, own, make, self._sources)
+        return Kits(self._home, workspace, own, make, self._sources, credentials.kit)
 
     def _toolset(
         self,
@@ -231,6 +237,7 @@ class Builder:
             keeper=self._storage.attachments,
             quota_of=self._storage.bounded.quota_of,
             bounded=self._storage.bounded,
+            credentials=self._credentials,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

@@ -16,9 +16,11 @@ from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from .build import Builder
+from .credentials import PersonalCredentials
 from .files import FileStorage
 from .live import LiveHouse
 from .opening import OpenHome
+from .own_keys import OwnProviderKeys
 
 
 class House(Struct, frozen=True, kw_only=True):
@@ -40,6 +42,8 @@ class House(Struct, frozen=True, kw_only=True):
     builder: Builder
     live: LiveHouse
     clock: Clock
+    own_keys: OwnProviderKeys
+    credentials: PersonalCredentials
     traits: Mapping[str, Traits]  # of every channel that is known here, by its name
     hooks: Mapping[str, Sequence[Hook]] = {}  # what the platforms of channels call, by the channel's name
 

@@ -7,13 +7,14 @@ that cannot be used change nothing: what was in force stays, and why is told.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 
 from msgspec.structs import replace
 
 from ..core.briefing import Briefing, Situation
 from ..core.errors import EverloopError, StoreError
+from ..core.ports.vault import PERSONAL
 from ..providers.models import ResolvedModel
 from ..runtime.calls import Kit
 from ..runtime.models import Model
@@ -124,12 +125,15 @@ class LiveHouse:
             _log.warning("%s", problem)
         self.problem = problem
 
-    async def watch_keys(self) -> None:
-        """For as long as the house is open: a key that another process keeps or forgets is found here, too."""
+    async def watch_keys(self, look_at_own: Callable[[], Awaitable[None]]) -> None:
+        """For as long as the house is open: a key that another process keeps or forgets is found here, too, the
+        house's and people's own."""
         while True:
             await asyncio.sleep(EVERY)
             with suppress(StoreError):  # of which the lanes tell
-                await self.look_at_keys()
+                await look_at_own()
+                if self.now.library:
+                    await self.look_at_keys()
 
     async def look_at_keys(self) -> None:
         """Raises StoreError."""
@@ -146,7 +150,7 @@ class LiveHouse:
 
 def _keys_in(kept: Mapping[str, float]) -> dict[str, float]:
     """What opens providers. A login is renewed by itself, and stays the same login."""
-    return {name: at if name.startswith("key:") else 0.0 for name, at in kept.items()}
+    return {name: at if name.startswith("key:") else 0.0 for name, at in kept.items() if not name.startswith(PERSONAL)}
 
 
 def taken_over(now: Settings, wanted: Settings) -> Settings:

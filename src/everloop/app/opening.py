@@ -1,8 +1,9 @@
 """The one way into a home: its settings are read, its store is opened, its vault stays shut until somebody asks it."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ class OpenHome(Struct, frozen=True):
     store: Store
     vault: Vault
     links: Vault  # where the key lies by which links to files are signed
+    vault_of: Callable[[str], Vault]  # of what is a person's alone
     files: SettingsFiles
     given: Mapping[str, Any] = {}
 
@@ -45,7 +47,7 @@ async def opened_home(
     try:
         key = key_of(folder, os.environ)
         vault, links = EncryptedVault(store, key), EncryptedVault(store, key, "gateway")
-        yield OpenHome(folder, settings, store, vault, links, files, given)
+        yield OpenHome(folder, settings, store, vault, links, partial(EncryptedVault, store, key), files, given)
     finally:
         await store.close()
 

@@ -3,7 +3,7 @@
 All go the way that `open` goes, only not as far.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -43,6 +43,7 @@ class Records(Struct, frozen=True):
     settings: Settings
     store: Store
     vault: Vault
+    vault_of: Callable[[str], Vault]  # of what is a person's alone
     approvals: Approvals
     sessions: Sessions
     files: RecordedShelves
@@ -71,6 +72,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             settings=settings,
             store=store,
             vault=opened.vault,
+            vault_of=opened.vault_of,
             approvals=approvals,
             sessions=sessions,
             files=storage.shelves,

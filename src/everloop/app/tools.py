@@ -25,6 +25,7 @@ from ..core.tool import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
 from ..settings import Search, Settings
 from ..tools.browse import QuotaOf
+from ..tools.credentials import EXEC, FETCH, CredentialBox, credential_tools
 from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
 from ..tools.history import history_tools
@@ -68,11 +69,13 @@ class Toolset(Struct, frozen=True):
     keep: FileKeeper
     place: str  # the name of the workspace
     built_in: frozenset[str] = frozenset()  # the names of all that there are, also of those that were left out
+    personal: tuple[Tool, ...] = ()  # for those who keep credentials
 
     def kit(self, given: Iterable[Tool] = (), longest: int = LONGEST_RESULT) -> Kit:
         """These tools, and what a program has brought, as they are run."""
         tools = {tool.spec.name: tool for tool in (*self.tools, *given)}
-        return Kit(tools, self.place, self.take_back, self.keep, longest)
+        personal = {tool.spec.name: tool for tool in self.personal if tool.spec.name not in tools}
+        return Kit(tools, self.place, self.take_back, self.keep, longest, personal)
 
     @property
     def web(self) -> Http:
@@ -112,6 +115,7 @@ def build_tools(
     keeper: KeepsFiles | None = None,
     quota_of: QuotaOf | None = None,
     bounded: Files | None = None,
+    credentials: CredentialBox | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -157,13 +161,15 @@ def build_tools(
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))
+    for_credentials = credential_tools(credentials, web, shell, max_chars) if credentials else ()
     there_are = frozenset({tool.spec.name for tool in built_in} | {"web_search"})  # which needs an engine
     built_in = _enabled(built_in, chosen.disabled)
     names = {tool.spec.name for tool in built_in}
     plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
     after = (UndoFile(seen, files), FileKeeper(seen, files))
     large, place = frozenset(names - ESSENTIAL), place_of(workspace)
-    return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place, there_are)
+    enabled = tuple(tool for tool in for_credentials if not _is_disabled(tool, chosen.disabled))
+    return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place, there_are, enabled)
 
 
 class Kits:
@@ -176,7 +182,10 @@ class Kits:
         owners: Kit,
         make: Callable[[Path], Kit],
         sources: Iterable[ToolSource] = (),
+        with_personal: Callable[[str, Kit], Kit] = lambda principal, kit: kit,
     ) -> None:
+        """`with_personal` adds the tools for credentials to the kit of somebody who keeps any."""
+        self._with_personal = with_personal
         self._home = home
         self._workspace = workspace
         self._make = make
@@ -188,6 +197,9 @@ class Kits:
         return workspace_for(principal, self._home, self._workspace)
 
     def of(self, principal: str) -> Kit:
+        return self._with_personal(principal, self._shared(principal))
+
+    def _shared(self, principal: str) -> Kit:
         tools = self._brought.tools()
         if principal == OWNER:
             return self._owners.with_tools(tools)
@@ -219,10 +231,15 @@ def check_workspace(workspace: Path, home: Path) -> None:
 
 def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:
     """Those that the owner has not left out. Raises SettingsError for a name that leaves nothing out."""
+    known = [*(tool.spec.name for tool in tools), FETCH, EXEC]
     for pattern in disabled:
-        if not any(fnmatchcase(tool.spec.name, pattern) for tool in tools):
+        if not any(fnmatchcase(name, pattern) for name in known):
             raise SettingsError(f"tools.disabled: there is no tool {pattern!r}; see docs/tools.md for their names")
-    return [tool for tool in tools if not any(fnmatchcase(tool.spec.name, pattern) for pattern in disabled)]
+    return [tool for tool in tools if not _is_disabled(tool, disabled)]
+
+
+def _is_disabled(tool: Tool, disabled: Sequence[str]) -> bool:
+    return any(fnmatchcase(tool.spec.name, pattern) for pattern in disabled)
 
 
 def sandbox_of(home: Path, settings: Settings) -> Sandbox:

@@ -50,7 +50,8 @@ COMMANDS = {
         names=True,
     ),
     "secrets": CliCommand(
-        "show, keep and forget the tokens and passwords that settings refer to", ("list", "set", "forget")
+        "show, keep and forget the tokens and passwords that settings refer to, and what is a person's own",
+        ("list", "set", "forget", "key", "credential"),
     ),
     "approvals": CliCommand(
         "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")

@@ -6,6 +6,7 @@ import sys
 from ..app.records import open_records
 from ..app.secrets import checked_name, forget_secret, keep_secret, kept_secrets
 from ..core.errors import EverloopError
+from . import own_secrets
 from .keys import typed_unseen
 from .table import table, to_json
 from .terminal import Terminal
@@ -13,7 +14,9 @@ from .times import clock
 
 MORE = (
     "Write ${vault:NAME} where the settings of a channel want one. The vault is encrypted, and no command tells what "
-    "it holds. Keys of model providers are kept with: everloop models key set"
+    "it holds. Keys of model providers that everyone is answered with are kept with: everloop models key set. What is "
+    "a person's own is kept with --who: by `secrets key` a key of a model provider, which is used for that person and "
+    "nobody else, and paid by them; by `secrets credential` what their tools may send to the hosts that are named."
 )
 
 
@@ -25,10 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     keep.add_argument("name", metavar="NAME", help="what to call it")
     forget = words.add_parser("forget", help="keep it no longer")
     forget.add_argument("name", metavar="NAME", help="what it is called")
+    own_secrets.add_arguments(words, listing)
 
 
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
+    if own_secrets.is_asked(arguments):
+        return await own_secrets.run(arguments, terminal)
     given = _read(arguments.name) if arguments.word == "set" else ""
     async with open_records() as records:
         vault = records.vault

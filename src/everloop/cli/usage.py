@@ -16,7 +16,8 @@ from .table import counted, dollars, share, table, to_json
 from .terminal import Terminal
 
 MORE = (
-    "Costs are of tokens, at the price that was known when they were used. Days are those of this machine's clock. By "
+    "Costs are of tokens, at the price that was known when they were used; `own` is what people have paid themselves, "
+    "with keys of their own. Days are those of this machine's clock. By "
     "tool, calls are those of the tool, and the rest is of the answers that made them: one that calls two tools counts "
     "for both."
 )
@@ -75,7 +76,7 @@ def _plot(names: Sequence[str], rows: Sequence[UsedRow]) -> str:
     """By cost; where nothing has one, by tokens."""
     costs = any(row.cost for row in rows)
     drawn = bars([row.cost if costs else float(tokens_of(row)) for row in rows])
-    told = [dollars(row.cost, row.unpriced) if costs else counted(tokens_of(row)) for row in rows]
+    told = [_cost(row) if costs else counted(tokens_of(row)) for row in rows]
     wide = max(map(len, names))
     lines = (f"{in_one_line(n):<{wide}}  {bar} {text}" for n, bar, text in zip(names, drawn, told, strict=True))
     return "\n".join(lines)
@@ -112,6 +113,8 @@ def total(rows: Sequence[SpentRow]) -> SpentRow:
         usage=sum((row.usage for row in rows), Usage()),
         cost=sum(row.cost for row in rows),
         unpriced=sum(row.unpriced for row in rows),
+        own_calls=sum(row.own_calls for row in rows),
+        own_cost=sum(row.own_cost for row in rows),
     )
 
 
@@ -128,13 +131,20 @@ def _counts(row: SpentRow | UsedRow) -> tuple[str, ...]:
     usage = row.usage
     return (
         *(counted(row.calls), counted(usage.input), share(usage.cache_read, usage.input)),
-        *(counted(usage.output), counted(usage.reasoning), dollars(row.cost, row.unpriced)),
+        *(counted(usage.output), counted(usage.reasoning), _cost(row)),
     )
+
+
+def _cost(row: SpentRow | UsedRow) -> str:
+    """To the house, and what people have paid with keys of their own."""
+    own = f" + {dollars(row.own_cost)} own" if row.own_calls else ""
+    return f"{dollars(row.cost, row.unpriced)}{own}"
 
 
 def _numbers(row: SpentRow | UsedRow) -> dict[str, Any]:
     used = {name: getattr(row.usage, name) for name in Usage.__struct_fields__}
-    return {"calls": row.calls, **used, "cost": row.cost, "unpriced": row.unpriced}
+    own = {"own_calls": row.own_calls, "own_cost": row.own_cost}
+    return {"calls": row.calls, **used, "cost": row.cost, "unpriced": row.unpriced, **own}
 
 
 def _offset() -> float:

@@ -104,16 +104,25 @@ class Declined(Struct, frozen=True):
     reply: str = ""
 
 
+class Rendered(Struct, frozen=True):
+    """A part of an answer as its channel writes it, and the same without markup, for when the markup is refused."""
+
+    text: str
+    plain: str = ""
+
+
 class OutgoingPart(Struct, frozen=True, kw_only=True):
     """One message of the platform's: the whole answer, or the part of it with this `number` (from 0).
 
     `key` is the same at each attempt and no other part's. `reply_to` is what the channel has said of the letter that
-    is answered, or of the last one of the conversation. Files go with the last part.
+    is answered, or of the last one of the conversation. Files go with the last part. `plain` is the text without
+    markup, if the channel's renderer has told it.
     """
 
     key: str
     address: Address
     text: str
+    plain: str = ""
     reply_to: ReplyTo = ReplyTo("")
     kind: str = "reply"
     approval: str = ""

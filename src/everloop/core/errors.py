@@ -23,7 +23,8 @@ EverloopError
 ├── ProviderError            a model call failed
 │   ├── KeyRefused           401, 403: the key is missing or wrong
 │   │   ├── LoginDenied      the person said no
-│   │   └── LoginExpired     nobody said yes in time
+│   │   ├── LoginExpired     nobody said yes in time
+│   │   └── OwnKeyRefused    a key of their own that somebody keeps here: nobody is asked in its place
 │   ├── OutOfCredit          402: the account has nothing left
 │   ├── UnknownModel         the host does not know the model
 │   ├── RateLimited          429; may say how long to wait
@@ -133,6 +134,11 @@ class ProviderError(EverloopError):
 
 class KeyRefused(ProviderError):
     kind = "key"
+
+
+class OwnKeyRefused(KeyRefused):
+    kind = "own_key"
+    curable = False
 
 
 class OutOfCredit(ProviderError):

@@ -97,7 +97,7 @@ class ModelCalled(_Entry, frozen=True):
 
 
 class ModelSaid(_Entry, frozen=True):
-    """The whole answer to the last ModelCalled."""
+    """The whole answer to the last ModelCalled. `own`: with a key of whoever had asked, who pays for it themselves."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()
@@ -107,6 +107,7 @@ class ModelSaid(_Entry, frozen=True):
     reasoning: str = ""
     opaque: tuple[Opaque, ...] = ()
     cost: float | None = None
+    own: bool = False
 
 
 class ModelFailed(_Entry, frozen=True):
@@ -263,7 +264,7 @@ class Compacted(_Entry, frozen=True):
     """What was said before has become a summary; `kept` follows it word for word.
 
     `facts` are lines of it that are kept by rule, `covers` the first and the last entry it stands for. `model`, `usage`
-    and `cost` are of the call that wrote the summary; without a model it was written plainly."""
+    and `cost` are of the call that wrote the summary, and so is `own`; without a model it was written plainly."""
 
     summary: str
     kept: tuple[Message, ...] = ()
@@ -273,6 +274,7 @@ class Compacted(_Entry, frozen=True):
     model: str = ""
     usage: Usage = Usage()
     cost: float | None = None
+    own: bool = False
 
 
 class CompactionAsked(_Entry, frozen=True):

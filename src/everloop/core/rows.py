@@ -91,13 +91,15 @@ class Commit(Struct, gc=False):
 
 
 class Spent(Struct, frozen=True, gc=False):
-    """What the model call of the entry at `seq` used, and who had asked for it ("": whose thread it is)."""
+    """What the model call of the entry at `seq` used, and who had asked for it ("": whose thread it is). `own`: with a
+    key of their own."""
 
     seq: int
     model: str
     usage: Usage
     cost: float | None = None
     requester: str = ""
+    own: bool = False
 
 
 class SpentRow(Struct, frozen=True, gc=False):
@@ -107,9 +109,11 @@ class SpentRow(Struct, frozen=True, gc=False):
     model: str
     calls: int
     usage: Usage
-    cost: float  # of those calls whose price is known
+    cost: float  # of those calls whose price is known, to the house
     unpriced: int  # calls whose price is not
     purpose: str = ""  # what for: `titles`; else turns, with their summaries
+    own_calls: int = 0  # with keys that people have of their own
+    own_cost: float = 0.0  # which they pay themselves
 
 
 Grouping = Literal["day", "person", "model", "channel", "job", "tool"]
@@ -126,8 +130,10 @@ class UsedRow(Struct, frozen=True, gc=False):
     name: str
     calls: int
     usage: Usage
-    cost: float  # of what has a known price
+    cost: float  # of what has a known price, to the house
     unpriced: int  # calls of models that have none
+    own_calls: int = 0  # with keys that people have of their own
+    own_cost: float = 0.0  # which they pay themselves
 
 
 class Timer(Struct, frozen=True):

@@ -115,7 +115,8 @@ class CallContext(Struct, frozen=True):
     """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
     strangers wrote has been read in the conversation, `results` are references to results of its own tools, `ground` is
     the identity of the folder that it was allowed in, `role` that of `user` now. `whose` files and workspace
-    it works with is said where they are not those of `user`, as in a group; `turn` is the id of the turn."""
+    it works with is said where they are not those of `user`, as in a group; `turn` is the id of the turn, and `owner`
+    whose conversation it is, where that is somebody else, as of whose bot it is."""
 
     key: str
     thread: str
@@ -127,6 +128,7 @@ class CallContext(Struct, frozen=True):
     role: Role = Role.GUEST
     whose: str = ""
     turn: int = 0
+    owner: str = ""
 
     @property
     def principal(self) -> str:

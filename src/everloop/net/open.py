@@ -24,7 +24,7 @@ from ..core.errors import (
     KeyRefused,
     StreamCut,
 )
-from ..core.ports import PLAIN_TERMS, SocketTerms
+from ..core.ports import PLAIN_TERMS, BoundHeaders, SocketTerms
 from .addresses import Address, Allowed, Target, check_address, read_url
 from .answer_reader import AnswerReader
 from .connection import HttpConnection
@@ -87,8 +87,10 @@ class OpenHttp:
         headers: Mapping[str, str] = _NO_HEADERS,
         seconds: float = 120.0,
         deadline: float | None = None,
+        bound: BoundHeaders | None = None,
     ) -> "_OpenExchange":
-        return _OpenExchange(self, method, url, body, headers, seconds, deadline)
+        """`bound` are sent at no hop but those of their origins, and the first has to be one."""
+        return _OpenExchange(self, method, url, body, headers, seconds, deadline, bound)
 
     def websocket(
         self,
@@ -203,7 +205,9 @@ class _OpenExchange:
         headers: Mapping[str, str],
         seconds: float,
         deadline: float | None,
+        bound: BoundHeaders | None,
     ) -> None:
+        self._bound = bound
         self._http = http
         self._method = method
         self._url = url
@@ -227,9 +231,13 @@ class _OpenExchange:
         return OpenAnswer(self._connection, reader, target, deadline, self._http.max_bytes)
 
     async def _follow(self, target: Target) -> tuple[Target, AnswerReader]:
-        headers = self._headers
+        headers, bound = self._headers, self._bound
+        origins = {read_url(each).origin for each in bound.origins} if bound else set()
+        if bound and target.origin not in origins:
+            raise AddressRefused(f"{target.host} is not among {', '.join(bound.origins)}, so nothing was sent there.")
         for _ in range(MOST_REDIRECTS + 1):
-            self._connection, reader = await self._http.send(self._method, target, self._body, headers, self._seconds)
+            sent = {**headers, **bound.headers} if bound and target.origin in origins else headers
+            self._connection, reader = await self._http.send(self._method, target, self._body, sent, self._seconds)
             location = reader.headers.get("Location", "")
             if reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
                 return target, reader

@@ -152,6 +152,11 @@ class ModelResolver:
             raise explain_missing(name, self._keys)
         return choice
 
+    def with_key(self, choice: Choice, key: str) -> Provider:
+        """The same model at the same host, asked with somebody's own key. What else the owner has set to be sent there
+        is not: it may say who pays. It is nobody else's, and whoever asks for it keeps it."""
+        return self._at(replace(choice, key=key, headers={}), last=True).provider
+
     def price(self, host: Host, model: str) -> Price | None:
         """What the host asks for the model, if that is known; a server of this machine asks nothing."""
         known = self._prices.of(host.name, model)

@@ -121,6 +121,12 @@ COMMANDS = {
                 "delete": Subcommand("delete this conversation for good, once you have confirmed it", "[ID]", _TELLS),
             },
         ),
+        SlashCommand(
+            "/keys",
+            "Show which keys and credentials of your own are kept; they are given in the page, never in a chat",
+            "[…]",
+            right=_TELLS,
+        ),
         SlashCommand("/budget", "Show what you may spend, and have spent", right=_TELLS),
         SlashCommand(
             "/usage",

@@ -30,6 +30,8 @@ def added(one: UsedRow, other: UsedRow) -> UsedRow:
         one.usage + other.usage,
         one.cost + other.cost,
         one.unpriced + other.unpriced,
+        one.own_calls + other.own_calls,
+        one.own_cost + other.own_cost,
     )
 
 

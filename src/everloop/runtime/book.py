@@ -184,7 +184,10 @@ class Book:
             thread.add(entry)
             commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
-                commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost, payer))
+                commit.usage = (
+                    *commit.usage,
+                    Spent(thread.seq, entry.model, entry.usage, entry.cost, payer, entry.own),
+                )
             elif isinstance(entry, Answered):
                 self.send(*settled(thread, entry))
             if thread.finished is not None and thread.finished is not before:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
@@ -52,7 +52,8 @@ class Kit(Struct, frozen=True):
 
     `take_back` undoes what a tool did to a file: given the change, a key for the attempt and whose it was, it says why
     it left the file alone, or nothing. `keep` keeps what a file holds after a change, so that people can have it.
-    `longest` is how many characters of a result the model is shown.
+    `longest` is how many characters of a result the model is shown. `personal` are tools for those who keep
+    credentials: they are none of the `tools` until somebody does.
     """
 
     tools: Mapping[str, Tool]
@@ -60,13 +61,27 @@ class Kit(Struct, frozen=True):
     take_back: TakeBack = _leave
     keep: Keep = _keep_nothing
     longest: int = LONGEST_RESULT
+    personal: Mapping[str, Tool] = {}
+
+
+class Hides(Protocol):
+    """Keeps what is a person's secret from models."""
+
+    def has(self, person: str) -> bool:
+        """Whether they have any; known at once."""
+        ...
+
+    async def hide(self, person: str, told: Shown) -> Shown:
+        """A result of theirs without their secrets. Raises StoreError."""
+        ...
 
 
 class Toolbox:
     """The tools of this agent. `kit_of` finds the kit of a principal, who may have another one from one turn to the
-    next."""
+    next; `hides` takes out of every result what a model must not see."""
 
-    def __init__(self, kit_of: Callable[[str], Kit], files: Files) -> None:
+    def __init__(self, kit_of: Callable[[str], Kit], files: Files, hides: Hides | None = None) -> None:
+        self._hides = hides
         self._kit_of = kit_of
         self._kits: dict[str, tuple[Kit, Kit]] = {}  # as it was made, and with what stays
         self._files = files
@@ -146,6 +161,7 @@ class Toolbox:
         except Exception as error:  # a stranger's code runs here
             _log.warning("%s failed", tool.spec.name, exc_info=True)
             told = Shown(f"Error: {type(error).__name__}: {error}")
+        told = await self._hidden(context, told)
         returned = await self._returned(thread.answer, place, told.text, context.principal, outcome)
         return await self._with_more(returned, told, context.principal)
 
@@ -186,8 +202,12 @@ class Toolbox:
             raise ToolError(f"{tool.spec.name} cannot be verified: {type(error).__name__}: {error}") from error
         if told is None:
             return None
+        told = await self._hidden(context, told)
         returned = await self._returned(thread.answer, place, told.text, context.principal)
         return await self._with_more(returned, told, context.principal)
+
+    async def _hidden(self, context: CallContext, told: Shown) -> Shown:
+        return await self._hides.hide(context.user, told) if self._hides and self._hides.has(context.user) else told
 
     def _find(self, thread: Thread, place: int) -> Tool:
         name = thread.open_calls[place].name

@@ -27,12 +27,13 @@ from .approvals import Approvals
 from .budgets import BudgetRules
 from .clock import MACHINE
 from .deletions import Deletions
+from .key_command import Kept, KeyCommand, nothing_kept
 from .membership import Membership, role_given
 from .models import Models
 from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
-from .usage_command import UsageCommand, price_of
+from .usage_command import UsageCommand, paid, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
 BLOCKED = "You are blocked here: nothing that you say is heard."
@@ -68,6 +69,7 @@ class SlashCommands:
         clock: Clock = MACHINE,
         budgets: Allotments | None = None,
         personas: Callable[[], Personas] = Personas,
+        kept: Kept = nothing_kept,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -80,6 +82,7 @@ class SlashCommands:
         self._members = Membership(store)
         self._usage = UsageCommand(store, clock)
         self._personas = PersonaCommands(store, personas)
+        self._keys = KeyCommand(kept)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -136,6 +139,9 @@ class SlashCommands:
                 row = await self._store.session(str(inbound.address))
                 told = await self._budgets.tell(letter.author, role, row.id if row else "")
                 return CommandEffect(inbound, "none", told)
+            case "/keys":
+                kept, reply = self._keys.tell(rest, inbound, letter)
+                return CommandEffect(kept, "none", reply)
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":
@@ -305,7 +311,7 @@ def _called(row: SpentRow) -> str:
 def _line(row: SpentRow) -> str:
     return (
         f"{_called(row)}: {row.calls} call(s), {row.usage.input:,} tokens in ({row.usage.cache_read:,} from the "
-        f"cache), {row.usage.output:,} out, {price_of(row.cost, row.unpriced)}"
+        f"cache), {row.usage.output:,} out, {paid(row)}"
     )
 
 
@@ -320,4 +326,6 @@ def _add(one: SpentRow, other: SpentRow) -> SpentRow:
         usage=one.usage + other.usage,
         cost=one.cost + other.cost,
         unpriced=one.unpriced + other.unpriced,
+        own_calls=one.own_calls + other.own_calls,
+        own_cost=one.own_cost + other.own_cost,
     )

@@ -2,7 +2,7 @@
 
 from ..core.budget import Charge
 from ..core.decide import Rules, used
-from ..core.events import SummaryBegan, SummaryWritten
+from ..core.events import SummaryBegan, SummaryWritten, Warned
 from ..core.failpoint import reach
 from ..core.ports import Bus
 from ..core.prompt import Usage
@@ -11,11 +11,13 @@ from .book import Book
 from .budgets import AllowedCall, BudgetControl, Denied, Payer, Price, charge_for
 from .interrupt import Interrupt
 from .models import Briefed, Model, Models
+from .own_keys import NO_OWN_KEYS, AskedProvider, OwnKeys
 from .summaries import Summary, bounds, compacted, plan_for, summarise, summary_tokens
 
 
 class Compactor:
-    def __init__(self, models: Models, bus: Bus, budgets: BudgetControl) -> None:
+    def __init__(self, models: Models, bus: Bus, budgets: BudgetControl, own_keys: OwnKeys = NO_OWN_KEYS) -> None:
+        self._own_keys = own_keys
         self._models = models
         self._bus = bus
         self._budgets = budgets
@@ -56,11 +58,22 @@ class Compactor:
                 held.append((plan, model.price))
             return not isinstance(plan, Denied)
 
+        async def asked(model: Model) -> AskedProvider:
+            return await self._own_keys.asked(payer.id, model.key, model.provider)
+
         summary: Summary | None = None
         with interrupt:
             summary = await summarise(
-                self._models, briefed.model, planned.covered, thread.summary, summary_tokens(rules), afford
+                self._models,
+                briefed.model,
+                planned.covered,
+                thread.summary,
+                summary_tokens(rules),
+                afford,
+                asked if self._own_keys.has(payer.id) else None,
             )
+        if summary and summary.refused:
+            self._bus.publish(Warned(thread.id, book.lease.head, "own_summary", summary.refused))
         for allowed, price in held:
             book.charge(_charge(allowed, price, summary))
         return summary

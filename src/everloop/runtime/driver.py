@@ -31,7 +31,7 @@ from ..core.decide import (
     admit,
     decide,
 )
-from ..core.errors import ModelMissing, ToolError
+from ..core.errors import ModelMissing, OwnKeyRefused, ToolError
 from ..core.events import (
     OutcomeUnknown,
     ToolCalled,
@@ -68,6 +68,7 @@ from .interrupt import Interrupt
 from .length import is_told_by_the_call, may_be_too_long, overflow
 from .model_calls import ModelCalls
 from .models import Briefed, Model, Models
+from .own_keys import NO_OWN_KEYS, OwnKeys
 from .paid_calls import PaidCalls
 from .people import KnownPeople
 from .permission import PermissionQuestions
@@ -101,6 +102,7 @@ class Driver:
         clock: Clock = MACHINE,
         approvers: Approvers | None = None,
         budgets: BudgetControl | None = None,
+        own_keys: OwnKeys = NO_OWN_KEYS,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
         budgets = budgets or BudgetControl(store)
@@ -111,14 +113,14 @@ class Driver:
         self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
-        self._compactor = Compactor(models, bus, budgets)
+        self._compactor = Compactor(models, bus, budgets, own_keys)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
         self._clock = clock
         approvals = Approvals(store, self._people, files, clock)
         self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock, approvers)
         calls = ModelCalls(store, bus, gallery, budgets)
-        self._paid_calls = PaidCalls(calls, budgets, models, self._people, bus, self.questions)
+        self._paid_calls = PaidCalls(calls, budgets, models, self._people, bus, self.questions, own_keys)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -346,7 +348,7 @@ class Driver:
         error = f"{book.thread.id[:6]}-{book.thread.seq}"
         text = step.failure.text if step.failure else EXCUSES[step.reason]
         _log.warning("turn given up (%s, error %s): %s", step.reason, error, text, extra={"error_id": error})
-        if step.failure and role < Role.USER:
+        if step.failure and role < Role.USER and step.failure.error != OwnKeyRefused.kind:
             text = EXCUSES.get(step.reason, FOR_GUESTS)
         self._bus.publish(Warned(book.thread.id, book.lease.head, step.reason, text, error))
         cut = book.thread.turn.cut
@@ -375,6 +377,7 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         role=role,
         whose=thread.turn.principal,
         turn=thread.turn.seq,
+        owner=book.owner,
     )
 
 

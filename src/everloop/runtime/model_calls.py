@@ -155,10 +155,18 @@ class ModelCalls:
             self._bus.publish(Warned(thread.id, head, "window", NEARLY_FULL))
 
     async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
-        reply = await briefed.model.provider.reply(prompt, draft.show)
+        reply = await briefed.provider.reply(prompt, draft.show)
         calls = _marked(reply.calls, briefed.rules.tools) if reply.calls else ()
         return ModelSaid(
-            reply.text, calls, reply.usage, reply.finish, reply.model, reply.reasoning, reply.opaque, reply.cost
+            text=reply.text,
+            calls=calls,
+            usage=reply.usage,
+            finish=reply.finish,
+            model=reply.model,
+            reasoning=reply.reasoning,
+            opaque=reply.opaque,
+            cost=reply.cost,
+            own=briefed.own,
         )
 
     async def _recall(self, book: Book, rules: Rules) -> str:

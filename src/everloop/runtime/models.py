@@ -15,6 +15,7 @@ from ..core.errors import ModelMissing, ProviderError
 from ..core.ports import Provider
 from ..core.prompt import ModelLimits, Usage
 from .context import Context
+from .own_keys import AskedProvider
 
 _log = logging.getLogger("everloop.models")
 
@@ -131,13 +132,15 @@ class Model:
 
 
 class Briefed:
-    """A model with what it is told in one turn."""
+    """A model with what it is told in one turn, and who is asked for it; `own`: with a key of whoever has asked."""
 
-    __slots__ = ("_fitted", "briefing", "model")
+    __slots__ = ("_fitted", "briefing", "model", "own", "provider")
 
-    def __init__(self, model: Model, briefing: Briefing) -> None:
+    def __init__(self, model: Model, briefing: Briefing, asked: AskedProvider | None = None) -> None:
         self.model = model
         self.briefing = briefing
+        self.provider = asked.provider if asked else model.provider
+        self.own = asked is not None and asked.own
         self._fitted = model.fitted_to(briefing)
 
     @property

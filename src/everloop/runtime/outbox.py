@@ -8,11 +8,11 @@ again, any other is told so in the message itself.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from ..core.channel import OutgoingPart
+from ..core.channel import OutgoingPart, Rendered
 from ..core.errors import ChannelDown, StoreError, Undeliverable
 from ..core.failpoint import reach
 from ..core.mail import Outbound, ReplyTo
@@ -120,13 +120,12 @@ class Outbox:
         except StoreError as error:
             raise ChannelDown(str(error)) from error
         with contained():
-            texts = self._channel.render(row.outbound) if isinstance(self._channel, Renders) else (row.outbound.text,)
-        if not texts:
+            made = self._channel.render(row.outbound) if isinstance(self._channel, Renders) else (row.outbound.text,)
+        if not made:
             raise Undeliverable(f"{self.name} makes nothing of it that could be sent")
-        parts = parts_of(row.outbound, texts, reply_to)
+        parts = parts_of(row.outbound, made, reply_to)
         first = min(len(row.parts), len(parts) - 1)
-        notes = self._notes(row, first)
-        parts[first] = structs.replace(parts[first], text=" ".join([*notes, parts[first].text]))
+        parts[first] = _noted(parts[first], self._notes(row, first))
         return parts
 
     def _notes(self, row: OutboxRow, number: int) -> list[str]:
@@ -178,19 +177,26 @@ class Outbox:
             await asyncio.sleep(POLL)
 
 
-def parts_of(outbound: Outbound, texts: tuple[str, ...], reply_to: ReplyTo) -> list[OutgoingPart]:
+def _noted(part: OutgoingPart, notes: list[str]) -> OutgoingPart:
+    plain = " ".join([*notes, part.plain]) if part.plain else ""
+    return structs.replace(part, text=" ".join([*notes, part.text]), plain=plain)
+
+
+def parts_of(outbound: Outbound, made: Sequence[str | Rendered], reply_to: ReplyTo) -> list[OutgoingPart]:
     """An answer as the parts in which it leaves: one for each text that its channel makes of it."""
+    rendered = [each if isinstance(each, Rendered) else Rendered(each) for each in made]
     return [
         OutgoingPart(
             key=outbound.key if number == 0 else f"{outbound.key}/{number}",
             address=outbound.address,
-            text=text,
+            text=each.text,
+            plain=each.plain,
             reply_to=reply_to,
             kind=outbound.kind,
             approval=outbound.approval,
-            files=outbound.files if number == len(texts) - 1 else (),
+            files=outbound.files if number == len(rendered) - 1 else (),
             number=number,
-            of=len(texts),
+            of=len(rendered),
         )
-        for number, text in enumerate(texts)
+        for number, each in enumerate(rendered)
     ]

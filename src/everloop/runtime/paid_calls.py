@@ -15,6 +15,7 @@ from .budgets import BudgetControl, Denied, Payer
 from .interrupt import Interrupt
 from .model_calls import ModelCalls
 from .models import Briefed, Models
+from .own_keys import NO_OWN_KEYS, OwnKeys
 from .permission import PermissionQuestions
 
 _log = logging.getLogger("everloop.budgets")
@@ -29,7 +30,9 @@ class PaidCalls:
         people: People,
         bus: Bus,
         questions: PermissionQuestions,
+        own_keys: OwnKeys = NO_OWN_KEYS,
     ) -> None:
+        self._own_keys = own_keys
         self._questions = questions
         self._calls = calls
         self._budgets = budgets
@@ -39,9 +42,12 @@ class PaidCalls:
 
     async def make(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> bool:
         """Ask the model, as far as who pays may spend it; else somebody is asked whether it may go beyond that, or the
-        turn ends here, and says why. `role` is that of who has asked. Says whether the thread rests until an answer."""
+        turn ends here, and says why. `role` is that of who has asked. Says whether the thread rests until an answer.
+        Who is answered with a key of their own spends nothing of what is shared."""
         payer, budgets = await self.payer(book, role), self._budgets
-        bounds = budgets.bounds_seen(payer)
+        if self._own_keys.has(payer.id):
+            briefed = await self._asked_by(payer, briefed)
+        bounds: tuple[Bound, ...] | None = () if briefed.own else budgets.bounds_seen(payer)
         if bounds is None:
             bounds = await book.patiently(partial(budgets.bounds, payer))
         result = await self._made(book, briefed, wrap, interrupt, payer, bounds)
@@ -76,11 +82,13 @@ class PaidCalls:
     ) -> Denied | Charge | None:
         """By the usual model, or by a cheaper one where little is left, or the usual one is too dear."""
         budgets = self._budgets
-        thrifty = await self._cheaper(book, briefed) if bounds and budgets.rules.cheaper_at else None
+        thrifty = await self._cheaper(book, briefed, payer) if bounds and budgets.rules.cheaper_at else None
         if thrifty and budgets.is_tight(bounds):
             briefed, thrifty = thrifty, None
+            bounds = () if briefed.own else bounds
         result = await self._calls.make(book, briefed, wrap, interrupt, payer, bounds)
         if isinstance(result, Denied) and thrifty:
+            bounds = () if thrifty.own else bounds
             result = await self._calls.make(book, thrifty, wrap, interrupt, payer, bounds)
         return result
 
@@ -92,7 +100,12 @@ class PaidCalls:
         if text := await book.patiently(partial(self._budgets.warning, payer, scarce)):
             self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
 
-    async def _cheaper(self, book: Book, briefed: Briefed) -> Briefed | None:
+    async def _asked_by(self, payer: Payer, briefed: Briefed) -> Briefed:
+        """The same, asked as whoever pays for it has it asked."""
+        model = briefed.model
+        return Briefed(model, briefed.briefing, await self._own_keys.asked(payer.id, model.key, model.provider))
+
+    async def _cheaper(self, book: Book, briefed: Briefed, payer: Payer) -> Briefed | None:
         """Told the same: the model for when little is left, where there is one that can read all of it."""
         rules = self._budgets.rules
         try:
@@ -102,5 +115,5 @@ class PaidCalls:
             return None
         if model is None or model.key == briefed.model.key:
             return None
-        cheaper = Briefed(model, briefed.briefing)
+        cheaper = await self._asked_by(payer, Briefed(model, briefed.briefing))
         return cheaper if used(book.thread, cheaper.rules) <= cheaper.rules.limit else None

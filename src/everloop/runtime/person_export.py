@@ -40,8 +40,8 @@ Made {when}. Everything here is theirs; of others there is nothing.
 - `in-groups.md`, `in-groups.jsonl`: what they said in conversations of groups, with time and place
 - `files/`: what they attached, and what was made for them
 - `workspace/`: the files of their workspace
-- `tables/`: the rest, a table for each kind: who they are, accounts, tokens by name (no secret), what was spent, jobs,
-  grants, snapshots
+- `tables/`: the rest, a table for each kind: who they are, accounts, tokens by name (no secret), that a key or
+  credential is kept and since when (`vault.csv`, no secret), what was spent, jobs, grants, snapshots
 - `left-out.txt`: what lies in the workspace and is no file, if there is such
 
 How much it is:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct, structs
 
 from ..core.decide import ROOMY, Rules
-from ..core.errors import ProviderError
+from ..core.errors import OwnKeyRefused, ProviderError
 from ..core.gauge import MOST, rough
 from ..core.log import Compacted
 from ..core.message import Message, said, said_in_turn
@@ -16,6 +16,7 @@ from ..core.thread import Thread
 from ..core.wording import STRANGER, rendered
 from ..readings.compaction import Plan, facts_of, fitting, gathered, plan, shortened, spelled_out, told_plainly
 from .models import Model, Models
+from .own_keys import AskedProvider
 
 _log = logging.getLogger("everloop.summaries")
 
@@ -38,6 +39,7 @@ _ASK = (
 
 
 Afford = Callable[[Model, Usage], Awaitable[bool]]
+AskedFor = Callable[[Model], Awaitable[AskedProvider]]
 
 
 class Summary(Struct, frozen=True):
@@ -45,6 +47,8 @@ class Summary(Struct, frozen=True):
     model: str = ""  # "": none could be asked
     usage: Usage = Usage()
     cost: float | None = 0.0
+    own: bool = False  # with a key of whoever it was written for
+    refused: str = ""  # why that key was of no use
 
 
 def bounds(thread: Thread, rules: Rules) -> Rules:
@@ -132,6 +136,7 @@ def compacted(thread: Thread, planned: Plan | None, summary: Summary) -> Compact
         model=summary.model,
         usage=summary.usage,
         cost=summary.cost,
+        own=summary.own,
     )
 
 
@@ -147,19 +152,22 @@ async def summarise(
     before: str = "",
     tokens: int = _TOKENS,
     afford: Afford | None = None,
+    asked_for: AskedFor | None = None,
 ) -> Summary:
     """A summary of these messages and of the one before, of about so many tokens. Never fails: the turn must go on.
-    `afford` says whether a model may be asked for it that would use so much at most."""
+    `afford` says whether a model may be asked for it that would use so much at most, and `asked_for` who that is where
+    somebody may have a key of their own."""
     model = await _small(models, fallback)
-    if afford and not await afford(model, _usage(model, covered, before, tokens)):
+    who = await asked_for(model) if asked_for else AskedProvider(model.provider)
+    if afford and not who.own and not await afford(model, _usage(model, covered, before, tokens)):
         return Summary(plainly(covered, before, tokens))
-    text, named, usage = before, "", Usage()
+    text, named, usage, refused = before, "", Usage(), ""
     cost: float | None = 0.0
     done = 0  # messages that are in the text
     try:
         for part, until in _parts(covered, model.window, tokens):
             asked = f"The summary so far:\n{text}\n\nWhat follows:\n{part}" if text else part
-            reply = await model.provider.reply(_prompt(model, asked, tokens), _ignore)
+            reply = await who.provider.reply(_prompt(model, asked, tokens), _ignore)
             named, usage = reply.model or model.name, usage + reply.usage
             cost = cost + reply.cost if cost is not None and reply.cost is not None else None
             if not reply.text.strip():
@@ -168,7 +176,8 @@ async def summarise(
     except ProviderError as error:
         _log.warning("a summary is written plainly, because %s gave none: %s", model.name, error)
         text = plainly(covered[done:], text, tokens)
-    return Summary(text, named, usage, cost)
+        refused = str(error) if isinstance(error, OwnKeyRefused) else ""
+    return Summary(text, named, usage, cost, who.own, refused)
 
 
 def _usage(model: Model, covered: Sequence[Message], before: str, tokens: int) -> Usage:

@@ -31,6 +31,7 @@ from ..core.turn import Finished
 from ..readings.compaction import shortened
 from ..readings.spoken import spoken
 from .budgets import AllowedCall, BudgetControl, Denied, Payer, charge_for, charge_for_failure
+from .own_keys import NO_OWN_KEYS, AskedProvider, OwnKeys
 from .patience import patiently
 
 _log = logging.getLogger("everloop.titles")
@@ -90,8 +91,10 @@ class Titles:
         namer: Callable[[], Awaitable[Namer | None]],
         traits: Mapping[str, Traits],
         budgets: BudgetControl,
+        own_keys: OwnKeys = NO_OWN_KEYS,
     ) -> None:
         self._budgets = budgets
+        self._own_keys = own_keys
         self._store = store
         self._bus = bus
         self._people = people
@@ -147,10 +150,11 @@ class Titles:
             namer = await self._namer()
             if namer is None:
                 return "nobody is to do it"
-            allowed = await self._reserve(namer, row, shown)
+            asked = await self._own_keys.asked(owner, namer.name, namer.provider)
+            allowed = None if asked.own else await self._reserve(namer, row, shown)
             if isinstance(allowed, Denied):
                 return "there is no room for it in the budget"
-            deed = await self._ask(namer, row, shown, allowed)
+            deed = await self._ask(namer, asked, row, shown, allowed)
         except (ProviderError, TimeoutError) as error:
             return _given_up(row, error)
         if await patiently(lambda: self._store.perform(owner, found.session, deed)):
@@ -165,10 +169,12 @@ class Titles:
             payer = structs.replace(payer, role=Role.USER)  # nobody's, but of those who are no guests
         return await self._budgets.reserve(payer, row.job.id, namer.name, namer.price, most)
 
-    async def _ask(self, namer: Namer, row: JobRow, shown: str, allowed: AllowedCall | None) -> GiveTitle:
+    async def _ask(
+        self, namer: Namer, asked: AskedProvider, row: JobRow, shown: str, allowed: AllowedCall | None
+    ) -> GiveTitle:
         """Raises ProviderError, TimeoutError."""
         try:
-            deed = await _asked(namer, row, shown)
+            deed = await _asked(namer, asked, row, shown)
         except (ProviderError, TimeoutError) as error:
             if allowed:
                 kind = error.kind if isinstance(error, ProviderError) else "timeout"
@@ -216,12 +222,12 @@ def plain_title(text: str) -> str:
     return ""
 
 
-async def _asked(namer: Namer, row: JobRow, shown: str) -> GiveTitle:
+async def _asked(namer: Namer, asked: AskedProvider, row: JobRow, shown: str) -> GiveTitle:
     """Raises ProviderError, TimeoutError."""
     prompt = Prompt(namer.model, _ASK, Transcript((Message("user", said(shown)),)), max_tokens=TOKENS)
     async with asyncio.timeout(SECONDS):
-        reply = await namer.provider.reply(prompt, _ignore)
-    spent = Spent(0, reply.model or namer.name, reply.usage, reply.cost)
+        reply = await asked.provider.reply(prompt, _ignore)
+    spent = Spent(0, reply.model or namer.name, reply.usage, reply.cost, own=asked.own)
     return GiveTitle(row.job.payload, plain_title(reply.text), spent, row.job.id)
 
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from ..core.mail import Said
 from ..core.people import Role
 from ..core.ports import Clock, Ledger
-from ..core.rows import Grouping, UsedRow
+from ..core.rows import Grouping, SpentRow, UsedRow
 from ..readings.used import GROUPINGS, NAMELESS, bars, by_name, tokens_of
 
 DAYS, DAY = 30, 86_400
@@ -39,7 +39,7 @@ def _lines(rows: list[UsedRow], by: Grouping) -> list[str]:
     costs = any(row.cost for row in rows)
     drawn = bars([row.cost if costs else float(tokens_of(row)) for row in shown], WIDTH)
     lines = [
-        f"{_name_of(row, by)}: {bar} {price_of(row.cost, row.unpriced)}, {row.calls} call(s), {tokens_of(row):,} tokens"
+        f"{_name_of(row, by)}: {bar} {paid(row)}, {row.calls} call(s), {tokens_of(row):,} tokens"
         for row, bar in zip(shown, drawn, strict=True)
     ]
     return [*lines, f"… and {len(rows) - MOST} more: everloop usage --by {by}"] if len(rows) > MOST else lines
@@ -49,6 +49,11 @@ def _name_of(row: UsedRow, by: Grouping) -> str:
     if by == "day":
         return (date(1970, 1, 1) + timedelta(days=row.day)).isoformat()
     return row.name or NAMELESS.get(by, "")
+
+
+def paid(row: SpentRow | UsedRow) -> str:
+    """By the house, and by people with keys of their own."""
+    return price_of(row.cost, row.unpriced) + (f" and ${row.own_cost:.4f} with own keys" if row.own_calls else "")
 
 
 def price_of(cost: float, unpriced: int) -> str:

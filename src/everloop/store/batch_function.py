@@ -184,12 +184,12 @@ BEGIN
         ON CONFLICT DO NOTHING
     ), usage_ AS (
         INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning,
-            requester)
+            requester, own)
         SELECT f.thread, u.seq, f.whose, moment, u.model, u.input, u.output, u.cache_read, u.cache_write, u.cost,
-            u.reasoning, u.requester
+            u.reasoning, u.requester, u.own
         FROM final f, json_to_recordset(f.usage) AS u(
             seq BIGINT, model TEXT, input BIGINT, output BIGINT, cache_read BIGINT, cache_write BIGINT,
-            cost DOUBLE PRECISION, reasoning BIGINT, requester TEXT)
+            cost DOUBLE PRECISION, reasoning BIGINT, requester TEXT, own BIGINT)
     ), timers_ AS (
         INSERT INTO jobs(id, owner, kind, session, schedule, due, body)
         SELECT c.key, f.whose, 'timer', c.session, '', moment + c.due, c.body

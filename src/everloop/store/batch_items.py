@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..core.audit import AuditLine
 from ..core.budget import Reservation
 from ..core.mail import Decision, Inbound
-from ..core.rows import Commit, Lease, OutboxState, Untaint
+from ..core.rows import Commit, Lease, OutboxState, Spent, Untaint
 from .batch_function import CALL, NAME, VALUES
 from .budgets import in_order, most_of
 from .codec import bodies_of, body_of, fold_in, kind_of
@@ -87,6 +87,23 @@ class _UsageItem(Struct):
     cost: float | None
     reasoning: int
     requester: str
+    own: int
+
+
+def _usage_item(spent: Spent) -> _UsageItem:
+    used = spent.usage
+    return _UsageItem(
+        seq=spent.seq,
+        model=spent.model,
+        input=used.input,
+        output=used.output,
+        cache_read=used.cache_read,
+        cache_write=used.cache_write,
+        cost=spent.cost,
+        reasoning=used.reasoning,
+        requester=spent.requester,
+        own=int(spent.own),
+    )
 
 
 class _TimerItem(Struct):
@@ -200,11 +217,7 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if commit.outbox:
         item.outbox = [_Queued(o.key, o.address.channel, str(o.address), body_of(o)) for o in commit.outbox]
     if commit.usage:
-        item.usage = [
-            _UsageItem(s.seq, s.model, u.input, u.output, u.cache_read, u.cache_write, s.cost, u.reasoning, s.requester)
-            for s in commit.usage
-            for u in (s.usage,)
-        ]
+        item.usage = [_usage_item(each) for each in commit.usage]
     if commit.timers:
         item.timers = [_TimerItem(t.key, str(t.inbound.address), t.due, body_of(t.inbound)) for t in commit.timers]
     if commit.taints:

@@ -30,7 +30,7 @@ class Belonging(Struct, frozen=True, kw_only=True):
     counts: str = ""  # of their rows, those that are told; "": all
 
 
-_SPENT = ("at", "model", "purpose", "input", "output", "cache_read", "cache_write", "reasoning", "cost")
+_SPENT = ("at", "model", "purpose", "input", "output", "cache_read", "cache_write", "reasoning", "cost", "own")
 
 BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="users", erase="delete", key="id", export=("id", "name", "role", "created"), told="person"),

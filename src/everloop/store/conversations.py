@@ -88,7 +88,7 @@ async def _give_title(ask: Ask, owner: str, deed: GiveTitle) -> bool:
     spent, used = deed.spent, deed.spent.usage
     await ask(
         "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, reasoning, cost, "
-        "purpose) VALUES($1, $2, $3, {now}, $4, $5, $6, $7, $8, $9, $10, $11)",
+        "purpose, own) VALUES($1, $2, $3, {now}, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         deed.thread,
         spent.seq,
         owner,
@@ -100,6 +100,7 @@ async def _give_title(ask: Ask, owner: str, deed: GiveTitle) -> bool:
         used.reasoning,
         spent.cost,
         TITLES,
+        int(spent.own),
     )
     found = await ask(
         "UPDATE threads SET title = $3 WHERE id = $1 AND owner = $2 AND title = '' RETURNING id",

@@ -16,7 +16,9 @@ _WHO = "CASE WHEN u.requester = '' THEN u.owner ELSE u.requester END"  # who a c
 # The time zone's offset.
 _DAY = "CAST(floor((u.at + CAST($1 AS {real})) / 86400) AS {int})"
 _SUMS = """count(*), sum(u.input), sum(u.output), sum(u.cache_read), sum(u.cache_write), sum(u.reasoning),
-    coalesce(sum(u.cost), 0.0), count(*) - count(u.cost)"""
+    coalesce(sum(CASE WHEN u.own = 0 THEN u.cost END), 0.0),
+    sum(CASE WHEN u.own = 0 AND u.cost IS NULL THEN 1 ELSE 0 END), sum(u.own),
+    coalesce(sum(CASE WHEN u.own = 1 THEN u.cost END), 0.0)"""
 # Since when, in which thread and by whom ("" is any).
 _SPENT = f"""SELECT {_DAY} AS day, u.model, {_SUMS}, u.purpose
     FROM usage u WHERE u.at >= $2 AND CAST($3 AS TEXT) IN ('', u.thread) AND CAST($4 AS TEXT) IN ('', {_WHO})
@@ -32,17 +34,16 @@ _USED = f"""SELECT {_DAY} AS day, NAME AS name, {_SUMS}
     FROM usage u LEFT JOIN threads t ON t.id = u.thread
     WHERE u.at >= $2 AND CAST($3 AS TEXT) IN ('', {_WHO}) GROUP BY 1, 2 ORDER BY 1, 2"""
 # The answers that call tools, found by the calls that they were answers to.
-_ANSWERS = f"""SELECT u.id, {_DAY}, e.body, u.input, u.output, u.cache_read, u.cache_write, u.reasoning, u.cost
-    FROM usage u JOIN entries e ON e.thread = u.thread AND e.seq = u.seq
+_ANSWERS = f"""SELECT u.id, {_DAY}, e.body, u.input, u.output, u.cache_read, u.cache_write, u.reasoning, u.cost,
+    u.own FROM usage u JOIN entries e ON e.thread = u.thread AND e.seq = u.seq
     WHERE u.at >= $2 AND CAST($3 AS TEXT) IN ('', {_WHO}) AND u.id > $4 AND e.body LIKE '%"calls":[%'
     ORDER BY u.id LIMIT $5"""
 ANSWERS = 2000  # that are read at a time
 # Of the conversations that another one stands for now, after what was said last in them was taken back.
-_TAKEN_BACK = """WITH RECURSIVE stood(id) AS (
+_TAKEN_BACK = f"""WITH RECURSIVE stood(id) AS (
     SELECT id FROM threads WHERE replaced = $1 UNION SELECT t.id FROM threads t JOIN stood s ON t.replaced = s.id)
-    SELECT 0, model, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
-    coalesce(sum(cost), 0.0), count(*) - count(cost), purpose
-    FROM usage WHERE thread IN (SELECT id FROM stood) GROUP BY model, purpose ORDER BY model, purpose"""
+    SELECT 0, u.model, {_SUMS}, u.purpose FROM usage u WHERE u.thread IN (SELECT id FROM stood)
+    GROUP BY u.model, u.purpose ORDER BY u.model, u.purpose"""
 
 
 class LedgerRows(Database):
@@ -59,10 +60,10 @@ class LedgerRows(Database):
         totals: dict[tuple[int, str], UsedRow] = {}
         last = 0
         while rows := await self._ask(_ANSWERS, float(offset), float(since), who, last, ANSWERS):
-            for id, day, body, *counts, cost in rows:
+            for id, day, body, *counts, cost, own in rows:
                 last = id
                 for tool, calls in Counter(_tools_in(body)).items():
-                    row = UsedRow(day, tool, calls, Usage(*map(int, counts)), cost or 0.0, int(cost is None))
+                    row = _used_by_tool(day, tool, calls, Usage(*map(int, counts)), cost, own=bool(own))
                     totals[day, tool] = added(totals[day, tool], row) if (day, tool) in totals else row
         return [totals[key] for key in sorted(totals)]
 
@@ -71,13 +72,19 @@ class LedgerRows(Database):
 
 
 def _spent_row(row: Sequence[Any]) -> SpentRow:
-    day, model, calls, *counts, cost, unpriced, purpose = row
-    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, unpriced, purpose)
+    day, model, calls, *counts, cost, unpriced, own, own_cost, purpose = row
+    return SpentRow(day, model, calls, Usage(*map(int, counts)), cost, int(unpriced), purpose, int(own), own_cost)
 
 
 def _used_row(row: Sequence[Any]) -> UsedRow:
-    day, name, calls, *counts, cost, unpriced = row
-    return UsedRow(day, name, calls, Usage(*map(int, counts)), cost, unpriced)
+    day, name, calls, *counts, cost, unpriced, own, own_cost = row
+    return UsedRow(day, name, calls, Usage(*map(int, counts)), cost, int(unpriced), int(own), own_cost)
+
+
+def _used_by_tool(day: int, tool: str, calls: int, usage: Usage, cost: float | None, *, own: bool) -> UsedRow:
+    if own:
+        return UsedRow(day, tool, calls, usage, 0.0, 0, calls, cost or 0.0)
+    return UsedRow(day, tool, calls, usage, cost or 0.0, int(cost is None))
 
 
 class _Call(Struct):

@@ -276,6 +276,10 @@ MIGRATIONS: Migrations = [
         # Calls of guests are counted in their budgets now.
         "DROP TABLE guest_calls",
     ],
+    [
+        # Whether a call was made with a key of their own, and so paid by themselves.
+        "ALTER TABLE usage ADD COLUMN own {int} NOT NULL DEFAULT 0",
+    ],
 ]
 
 

@@ -1,6 +1,7 @@
 """The closed boxes of the vault, written once for both databases."""
 
 from ..core.audit import line_of
+from ..core.ports.vault import PERSONAL
 from .audit import AuditRows
 
 
@@ -25,6 +26,14 @@ class SecretRows(AuditRows):
     async def secret_times(self, owner: str) -> dict[str, float]:
         rows = await self._ask("SELECT name, at FROM vault WHERE owner = $1 ORDER BY name", owner)
         return {name: float(at) for name, at in rows}
+
+    async def has_secrets(self) -> bool:
+        return bool(await self._ask("SELECT 1 FROM vault LIMIT 1"))
+
+    async def secrets_of_people(self) -> list[tuple[str, str, float]]:
+        kinds = " OR ".join(f"name LIKE '{kind}%'" for kind in PERSONAL)
+        rows = await self._ask(f"SELECT owner, name, at FROM vault WHERE {kinds} ORDER BY owner, name")
+        return [(owner, name, float(at)) for owner, name, at in rows]
 
     async def forget_secret(self, owner: str, name: str) -> bool:
         forget = "DELETE FROM vault WHERE owner = $1 AND name = $2 RETURNING name"

@@ -36,7 +36,7 @@ _MOVE = (
 )
 _SPEND = (
     "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, cost, reasoning, "
-    "requester) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "requester, own) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _TAINT = (
     "INSERT INTO taints(key, owner, place, began, ended, outside, command) VALUES(?, ?, ?, ?, ?, ?, ?) "
@@ -138,7 +138,7 @@ def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now:
     for spent in commit.usage:
         u = spent.usage
         counts = (u.input, u.output, u.cache_read, u.cache_write, spent.cost, u.reasoning, spent.requester)
-        execute(_SPEND, (thread, spent.seq, owner, now, spent.model, *counts))
+        execute(_SPEND, (thread, spent.seq, owner, now, spent.model, *counts, int(spent.own)))
     for timer in commit.timers:
         session = str(timer.inbound.address)
         execute(_TIME, (timer.key, owner, session, now + timer.due, body_of(timer.inbound)))

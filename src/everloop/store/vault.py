@@ -65,7 +65,7 @@ class EncryptedVault:
         others = [other for other in await self._store.secrets(self._owner) if other != name]
         if others:
             await self.get(others[0])  # with another key than the rest, it could never be read together with them
-        first = not others and await self._store.secret(self._owner, name) is None
+        first = not others and not await self._store.has_secrets()  # of anybody: one key file is for all
         box = await asyncio.to_thread(self._close, name, value, first)
         await self._store.keep_secret(self._owner, name, box)
 
@@ -203,7 +203,12 @@ class Passphrase:
 def _giving_up(name: str) -> str:
     """The command that removes an entry; its name says what it is."""
     kind, _, what = name.partition(":")
-    commands = {"login": "models logout", "secret": "secrets forget"}
+    commands = {
+        "login": "models logout",
+        "secret": "secrets forget",
+        "own-key": "secrets key forget --who WHO",
+        "credential": "secrets credential forget --who WHO",
+    }
     return f"everloop {commands.get(kind, 'models key forget')} {what or name}"
 
 

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ..core.channel import Hook, HookRequest, Incoming, OutgoingPart
+from ..core.channel import Hook, HookRequest, Incoming, OutgoingPart, Rendered
 from ..core.errors import ChannelDown, StoreError
 from ..core.mail import Address, Outbound
 from ..core.ports import Channel, Deliver, Renders
@@ -135,7 +135,8 @@ class Trial:
     def parts(self, text: str) -> tuple[str, ...]:
         channel = self.platform.channel()
         outbound = Outbound("key", Address(channel.manifest.name, "chat"), text)
-        return channel.render(outbound) if isinstance(channel, Renders) else (text,)
+        made = channel.render(outbound) if isinstance(channel, Renders) else (text,)
+        return tuple(each.text if isinstance(each, Rendered) else each for each in made)
 
 
 def _heard(shown: Shown) -> str:

@@ -184,6 +184,8 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         "/api/pairings",
         "/api/personas/{name}/use",
         "/api/users/{id}/erase",  # with their name
+        "/api/me/keys/{name}",  # the owner's are the house's
+        "/api/me/credentials/{name}",  # nobody guesses a host
     }
     assert {path for _, path in documented - reached} <= untried
 

@@ -115,7 +115,7 @@ def body_of(part: OutgoingPart) -> bytes:
         "approval": part.approval,
         "files": [made.media.name for made in part.files],
     }
-    return msgspec.json.encode(told)
+    return msgspec.json.encode({**told, "plain": part.plain} if part.plain else told)
 
 
 def signed_headers(secret: bytes, id: str, now: float, body: bytes) -> dict[str, str]:

@@ -4,11 +4,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ...core.channel import Hook, HookAnswer, HookRequest, Manifest, OutgoingPart, Traits
 from ...core.errors import ChannelDown, HostHungUp, HostUnreachable, SettingsError, Undeliverable
@@ -19,24 +19,38 @@ _log = logging.getLogger("everloop.channels.webhook")
 
 MANIFEST = Manifest("webhook", Traits(once=True))
 LARGEST = 256_000  # bytes of a webhook
+LEAST = 200  # units of the shortest part that an answer can be split into
 SECONDS = 20.0  # for the receiver to answer
 _NEVER = frozenset({400, 410, 413, 422})  # what a receiver answers to what it will never take
 _HERE = ("127.0.0.1", "::1", "localhost")
 
 
+DIALECTS = ("markdown", "plain", "telegram", "slack", "discord", "matrix", "email")
+
+
 class Chosen(Struct, forbid_unknown_fields=True):
-    """The settings `channels.webhook`. `previous_secret` still opens for what comes in, while the two are exchanged."""
+    """The settings `channels.webhook`. `previous_secret` still opens for what comes in, while the two are exchanged.
+    Answers are posted in this `dialect`, in parts of at most `text_limit` characters (0: any)."""
 
     url: str
     secret: str
     previous_secret: str = ""
     enabled: bool = True
+    dialect: str = DIALECTS[0]
+    text_limit: Annotated[int, Meta(ge=0)] = 0
 
 
 def open_channel(values: Mapping[str, Any], http: Http) -> "Webhook":
     """The channel that these settings describe. Raises SettingsError; without a secret there is no channel."""
     chosen, secrets = check_settings(values)
-    return Webhook(chosen.url, secrets, http)
+    if chosen.dialect == "markdown":
+        return Webhook(chosen.url, secrets, http)
+    try:
+        from .rendered import RenderedWebhook  # loads markdown-it-py, which only those need who want a dialect
+    except ImportError as error:
+        why = "needs the extra [channels]: pip install 'everloop[channels]'"
+        raise SettingsError(f"channels.webhook.dialect {why} ({error})") from error
+    return RenderedWebhook(chosen.url, secrets, http, time.time, dialect=chosen.dialect, limit=chosen.text_limit)
 
 
 def check_keys(values: Mapping[str, Any]) -> None:
@@ -50,12 +64,16 @@ def check_settings(values: Mapping[str, Any]) -> tuple["Chosen", list[bytes]]:
     """What they say, and the secrets. Raises SettingsError."""
     check_keys(values)
     try:
-        chosen = msgspec.convert(values, Chosen)
+        chosen = msgspec.convert(values, Chosen, strict=False)  # a number of the environment is text
     except msgspec.ValidationError as error:
         raise SettingsError(f"channels.webhook: {_without_values(str(error))}") from error
     parts = urlsplit(chosen.url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _HERE):
         raise SettingsError("channels.webhook.url must begin with https:// (http:// only for this machine itself)")
+    if chosen.dialect not in DIALECTS:
+        raise SettingsError(f"channels.webhook.dialect is one of {', '.join(DIALECTS)}, not {chosen.dialect[:50]!r}")
+    if chosen.text_limit and (chosen.dialect == "markdown" or chosen.text_limit < LEAST):
+        raise SettingsError(f"channels.webhook.text_limit is at least {LEAST}, or 0, and needs a dialect but markdown")
     secrets = []
     for name in ("secret", "previous_secret"):
         if name == "secret" or getattr(chosen, name):

@@ -11,7 +11,7 @@ from .directory import Directory
 from .erasing import Belongings, Erasing, HomeFile, HomeFolders
 from .files import FileRecord, FileRecords, Files, FileShelves, KeepsFiles, KeptFile
 from .grants import Grants
-from .http import Http, HttpAnswer
+from .http import BoundHeaders, Http, HttpAnswer
 from .jobs import Jobs, Leases
 from .ledger import Ledger
 from .log import Log
@@ -35,6 +35,7 @@ __all__ = [
     "Arrivals",
     "Audit",
     "Belongings",
+    "BoundHeaders",
     "Briefer",
     "Budgets",
     "Bus",

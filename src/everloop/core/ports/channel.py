@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol, runtime_checkable
 
-from ..channel import Admitted, Declined, Delivered, FileRef, Hook, Incoming, Manifest, OutgoingPart
+from ..channel import Admitted, Declined, Delivered, FileRef, Hook, Incoming, Manifest, OutgoingPart, Rendered
 from ..mail import Address, Outbound
 
 
@@ -33,9 +33,10 @@ class Channel(Protocol):
 class Renders(Protocol):
     """A channel that makes its own parts of an answer; what any other sends is one part."""
 
-    def render(self, outbound: Outbound) -> tuple[str, ...]:
+    def render(self, outbound: Outbound) -> Sequence[str | Rendered]:
         """The texts of its parts, at least one; the same of the same answer, whenever it is asked. Each is a few words
-        shorter than the limit: `(delayed)` and the like may have to stand before it."""
+        shorter than the limit: `(delayed)` and the like may have to stand before it. With a Rendered, `send` is given
+        the text without markup, too."""
 
 
 @runtime_checkable

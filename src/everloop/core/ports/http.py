@@ -4,6 +4,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from msgspec import Struct
+
+
+class BoundHeaders(Struct, frozen=True):
+    """Headers that are sent to these origins (`https://host[:port]`) and to no other, wherever a redirect leads."""
+
+    headers: Mapping[str, str]
+    origins: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"BoundHeaders(…, {self.origins!r})"
+
 
 class HttpAnswer(Protocol):
     status: int

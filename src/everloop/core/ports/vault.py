@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+OWN_KEY, CREDENTIAL = "own-key:", "credential:"
+PERSONAL = (OWN_KEY, CREDENTIAL)  # how the names begin of what is a person's alone; the rest is the house's
+
 
 class Secrets(Protocol):
     """Raises StoreError."""
@@ -16,6 +19,14 @@ class Secrets(Protocol):
 
     async def secret_times(self, owner: str) -> dict[str, float]:
         """The names of the owner's boxes, and when each was kept."""
+        ...
+
+    async def has_secrets(self) -> bool:
+        """Whether there is a box of anybody."""
+        ...
+
+    async def secrets_of_people(self) -> list[tuple[str, str, float]]:
+        """Whose PERSONAL boxes there are, their names, and when each was kept."""
         ...
 
     async def forget_secret(self, owner: str, name: str) -> bool:

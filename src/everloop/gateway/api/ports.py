@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from ...core.budget import Per
 from ...core.conversation import Branch, Conversation, Deed, Deletion
+from ...core.credential import CredentialRow, KeptCredential
 from ...core.people import Person, Role, StandingCode
 from ...core.personas import Persona, PersonaChoice, Personas
 from ...core.ports import (
@@ -61,6 +62,34 @@ class PeoplesBudgets(Protocol):
     def notes_on(self, money: float | None) -> list[str]:
         """What whoever limits money has to know."""
         ...
+
+
+class OwnKeyKeeper(Protocol):
+    """Keys of model providers that people have of their own. Raises EverloopError; no key is ever told."""
+
+    async def keys(self, person: str) -> Sequence[Any]:
+        """`provider`, `at`, and what the `problem` with it is."""
+        ...
+
+    def providers(self) -> list[str]:
+        """For whom one may be given."""
+        ...
+
+    async def keep(self, person: str, provider: str, key: str) -> list[str]:
+        """What is to be known about it."""
+        ...
+
+    async def forget(self, person: str, provider: str) -> None: ...
+
+
+class CredentialKeeper(Protocol):
+    """Credentials that people keep for their tools. Raises EverloopError; no value is ever told."""
+
+    async def rows(self, person: str) -> Sequence[CredentialRow]: ...
+
+    async def keep(self, person: str, name: str, kept: KeptCredential) -> CredentialRow: ...
+
+    async def forget(self, person: str, name: str) -> None: ...
 
 
 class PersonaBook(Protocol):
@@ -254,6 +283,12 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def personas(self) -> PersonaBook: ...
+
+    @property
+    def own_keys(self) -> OwnKeyKeeper: ...
+
+    @property
+    def credentials(self) -> CredentialKeeper: ...
 
     @property
     def deletions(self) -> SessionDeletions: ...

@@ -32,7 +32,8 @@ async def _names(call: ApiCall) -> Mapping[str, str]:
 
 
 def _by_model(row: SpentRow) -> UsageRow:
-    shown = _row(UsedRow(row.day, row.model, row.calls, row.usage, row.cost, row.unpriced))
+    own = (row.own_calls, row.own_cost)
+    shown = _row(UsedRow(row.day, row.model, row.calls, row.usage, row.cost, row.unpriced, *own))
     return structs.replace(shown, model=row.model, purpose=row.purpose)
 
 
@@ -50,6 +51,8 @@ def _row(row: UsedRow, names: Mapping[str, str] = {}) -> UsageRow:
         reasoning=used.reasoning,
         cost=row.cost,
         unpriced=row.unpriced,
+        own_calls=row.own_calls,
+        own_cost=row.own_cost,
         label=names.get(row.name, ""),
     )
 

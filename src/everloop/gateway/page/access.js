@@ -21,7 +21,8 @@ export class AccessTab {
     const { tokens } = hasTokens(this.me.role) ? await get("/api/tokens").catch(() => ({ tokens: null })) : { tokens: null };
     const grants = await grantsTile(() => this.drawOwn());
     const budget = await ownBudget();
-    this.own.replaceChildren(...[this.password(), budget, tokens && this.tokens(tokens), grants, ownTile(this.me)].filter(Boolean));
+    const { ownSecrets } = await import("./own.js");
+    this.own.replaceChildren(...[this.password(), budget, tokens && this.tokens(tokens), grants, ...ownSecrets(this.me), ownTile(this.me)].filter(Boolean));
   }
 
   password() {

@@ -81,7 +81,7 @@ export const told = spoken({
   usedBy: "By", usedBys: { model: "Model", person: "Person", channel: "Channel", job: "Job", tool: "Tool" }, nameless: { job: "turns", channel: "deleted", person: "nobody" }, ofOne: (name) => `Only ${name}`, ofAll: "Show everybody again",
   byTool: "Calls of each tool, with the tokens and the cost of the answers that made them: an answer that calls two tools counts for both.",
   nothingUsed: "Nothing has been used yet", noneOfThis: "Nothing of this kind", noneOfThisHint: "In this time nothing was used that way. Choose other days, or look by something else.", nothingUsedHint: "What models cost stands here, day by day, from the first question on.",
-  cost: "Cost", calls: "Calls", read: "Input", written: "Output", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", toModels: "to models",
+  cost: "Cost", calls: "Calls", read: "Input", written: "Output", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", ownPaid: (amount) => `${amount} with own keys`, toModels: "to models",
   fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it reasoning`, byDay: (what) => `${what} by day; the table below has the numbers`,
   columns: ["Model", "Calls", "Input", "Cached", "Output", "Cost"], notKnown: "not known",
 

@@ -3,6 +3,6 @@
 import { spoken } from "./say.js";
 
 export const told = spoken({
-  askAnother: "Ask another model …", connectModel: "Connect a model", modelSettings: "Model settings",
+  ownKeys: "Your keys", askAnother: "Ask another model …", connectModel: "Connect a model", modelSettings: "Model settings",
   mySpending: "What you may spend", budgets: "Budgets", dismiss: "Close this note",
 });

@@ -74,7 +74,7 @@ function totals(rows) {
   const unpriced = all((row) => row.unpriced);
   const tile = (name, value, more = "") => h("div.tile", {}, h("span", {}, name), h("b", {}, value), h("small", {}, more));
   return h("div.tiles", {},
-    tile(told.cost, dollars(all((row) => row.cost)), unpriced ? told.unpriced(count(unpriced)) : told.priced),
+    tile(told.cost, dollars(all((row) => row.cost)), all((row) => row.own_calls) ? told.ownPaid(dollars(all((row) => row.own_cost))) : unpriced ? told.unpriced(count(unpriced)) : told.priced),
     tile(told.calls, count(all((row) => row.calls)), told.toModels),
     tile(told.read, count(input), told.fromCache(input ? Math.round((all((row) => row.cache_read) / input) * 100) : 0)),
     tile(told.written, count(all((row) => row.output)), told.thought(count(all((row) => row.reasoning)))));
@@ -109,12 +109,14 @@ function nice(value) {
   return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= value);
 }
 
+const costs = (house, calls, own) => (calls ? `${dollars(house)} + ${told.ownPaid(dollars(own))}` : dollars(house));
+
 function table(rows, models, title, pick) {
   const total = (model, pick) => rows.filter((row) => row.model === model).reduce((all, row) => all + pick(row), 0);
   return h("div.scroll", { tabindex: "0" }, h("table.numbers", {},
     h("thead", {}, h("tr", {}, [title, ...told.columns.slice(1)].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, models.map((model) => h("tr", {}, h("th", { scope: "row" }, pick ? h("button.small.ghost", { type: "button", "aria-label": told.ofOne(model), onclick: () => pick(model) }, model) : model),
       [count(total(model, (row) => row.calls)), count(total(model, (row) => row.input)), count(total(model, (row) => row.cache_read)),
-        count(total(model, (row) => row.output)), total(model, (row) => row.unpriced) && !total(model, (row) => row.cost) ? told.notKnown : dollars(total(model, (row) => row.cost))]
+        count(total(model, (row) => row.output)), total(model, (row) => row.unpriced) && !total(model, (row) => row.cost) ? told.notKnown : costs(total(model, (row) => row.cost), total(model, (row) => row.own_calls), total(model, (row) => row.own_cost))]
         .map((text) => h("td", {}, text)))))));
 }

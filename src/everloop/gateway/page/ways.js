@@ -5,7 +5,7 @@ import { say } from "./say.js";
 import { told } from "./say-ways.js";
 
 const SETUP = new Set(["key", "credit", "model"]); // what is mended where models are set up
-const SHOWN = new Set(["spent", "window"]); // warnings of what is not in the log
+const SHOWN = new Set(["spent", "window", "own_summary"]); // warnings of what is not in the log
 
 /** Buttons for the end of a turn without an answer; `acts` are those of the log. */
 export function waysOut(entry, acts) {
@@ -15,6 +15,7 @@ export function waysOut(entry, acts) {
     again,
     entry.cut && button(() => acts.speak(say.goOnSaid), say.goOn),
     entry.reason === "context" && button(() => acts.speak("/compact"), say.compact),
+    entry.reason === "own_key" && h("a.button", { href: "#/settings/access" }, told.ownKeys),
     acts.others(told.askAnother),
     manages(acts.me) && h("a.button", { href: "#/settings/models" }, SETUP.has(entry.reason) ? told.connectModel : told.modelSettings)];
   return ways.filter(Boolean);

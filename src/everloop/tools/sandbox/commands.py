@@ -19,7 +19,7 @@ from .choose import Confinement, choose_way
 from .door import Door, Line, RunnerAway, Talk
 from .outlet import Outlet, outlet_folder
 from .port import CommandSpec, OnOutput, Outcome, be_silent
-from .spool import ended_at, forget_thread, read_all, read_output
+from .spool import ended_at, forget_folder, read_all, read_output
 
 _log = logging.getLogger("everloop.sandbox")
 _STEP = 1 << 16
@@ -137,11 +137,11 @@ class SandboxedCommands:
             return 0
         return await self._stop(where)
 
-    async def forget(self, thread: str) -> None:
-        where = self._where(thread, "")
+    async def forget(self, thread: str, name: str = "") -> None:
+        where = self._where(thread, name)
         if self._folder(where).exists():
             await self._end(where)
-            await asyncio.to_thread(forget_thread, str(self._spool), where["thread"])
+            await asyncio.to_thread(forget_folder, str(self._folder(where)))
 
     async def close(self) -> None:
         self._door.close()

@@ -42,9 +42,9 @@ class LaterSandbox:
     async def stop(self, thread: str, name: str = "") -> int:
         return await self._sandbox().stop(thread, name) if self._spool.exists() else 0
 
-    async def forget(self, thread: str) -> None:
+    async def forget(self, thread: str, name: str = "") -> None:
         if self._spool.exists():
-            await self._sandbox().forget(thread)
+            await self._sandbox().forget(thread, name)
 
     async def close(self) -> None:
         if self._made:

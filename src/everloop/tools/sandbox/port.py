@@ -125,8 +125,8 @@ class Sandbox(Protocol):
         """End one command of a thread, or all; says how many were running."""
         ...
 
-    async def forget(self, thread: str) -> None:
-        """End all commands of a thread, and keep nothing of what they said."""
+    async def forget(self, thread: str, name: str = "") -> None:
+        """End one command of a thread, or all, and keep nothing of what they said."""
         ...
 
     async def close(self) -> None:

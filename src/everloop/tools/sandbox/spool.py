@@ -213,10 +213,10 @@ def forget_earlier(spool: str, thread: str, answer: int) -> None:
             _remove(folder)
 
 
-def forget_thread(spool: str, thread: str) -> None:
-    """Remove all that the commands of a thread have said."""
+def forget_folder(folder: str) -> None:
+    """Remove all that a command has said, or all commands of a thread."""
     with suppress(FileNotFoundError):
-        shutil.rmtree(os.path.join(spool, thread))
+        shutil.rmtree(folder)
 
 
 def sweep(spool: str) -> None:

@@ -1,9 +1,10 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import audit, budgets, delivery, files, leaving, models, own, people, personas, sessions
+from . import audit, budgets, delivery, files, leaving, models, own, own_secrets, people, personas, sessions
 
 TABLE = (
     *own.ROUTES,
+    *own_secrets.ROUTES,
     *sessions.ROUTES,
     *models.ROUTES,
     *people.ROUTES,

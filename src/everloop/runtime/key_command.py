@@ -1,0 +1,43 @@
+"""`/keys`: what somebody keeps for themselves, by name. A key that is typed here is not taken, nor kept anywhere."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import structs
+
+from ..core.mail import Inbound, Said
+from ..core.message import said
+from ..core.people import OWNER
+
+ALONE = "What you keep is nobody else's business, so I say it only where we are alone."
+WHERE = "in the page, under Manage, Access, or with: everloop secrets"
+NOT_HERE = (
+    "A key is not taken in a chat: what is typed there may be read by others, and stays. If that was one, change it "
+    f"where it is from, and give the new one {WHERE}."
+)
+NOTHING = f"You keep no key or credential of your own. Give one {WHERE}."
+THE_HOUSES = "The keys that you are answered with are the house's: everloop models key list."
+
+Kept = Callable[[str], tuple[Sequence[str], Sequence[str]]]
+"""The providers that somebody keeps a key for, and the names of their credentials."""
+
+
+def nothing_kept(person: str) -> tuple[Sequence[str], Sequence[str]]:
+    return (), ()
+
+
+class KeyCommand:
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+
+    def tell(self, rest: str, inbound: Inbound, letter: Said) -> tuple[Inbound, str]:
+        """The letter as it may be kept, and the reply."""
+        if rest:
+            return structs.replace(inbound, letter=structs.replace(letter, parts=said("/keys …"))), NOT_HERE
+        if letter.principal:
+            return inbound, ALONE
+        keys, credentials = self._kept(letter.author)
+        told = f"You are asked with keys of your own at {', '.join(keys)}, and pay for that yourself."
+        lines = [told] if keys else []
+        lines += [f"Your tools may use, by name: {', '.join(credentials)}."] if credentials else []
+        lines += [f"Change that {WHERE}."] if lines else []
+        return inbound, "\n".join(lines) or (THE_HOUSES if letter.author == OWNER else NOTHING)
