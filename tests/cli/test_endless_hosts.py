@@ -112,7 +112,7 @@ async def test_a_client_that_asks_again_by_itself_after_failures_pays_once(hurri
 
 async def test_a_platforms_guest_is_told_that_there_is_no_answer_and_the_owner_why(hurried: Person, model: Host):
     gateway = await start(hurried, 0)
-    headers = {"Authorization": f"Bearer {await new_token(hurried, 'laptop')}"}
+    headers = {"Authorization": f"Bearer {await new_token(hurried, 'laptop', '--platform', 'discord')}"}
     async with aiohttp.ClientSession(gateway.url, headers=headers) as client:
         said = {"platform": "discord", "platform_user_id": "7", "content": "hi"}
         async with client.post("/message", json=said) as answer:

@@ -30,7 +30,7 @@ from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
 from everloop.tools.decorator import tool
 
-from .http_doors import canary, serve  # noqa: F401  # fixtures of three folders
+from .http_doors import PLATFORMS, canary, serve  # noqa: F401  # fixtures of three folders
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]  # as a container without much wants them
 
@@ -52,7 +52,8 @@ class Door:
         self.tokens += 1
         async with open_records(self.home) as records:
             wanted = scopes or token_scopes()
-            return await new_token(records.store, "owner", name or f"token {self.tokens}", wanted)
+            named = PLATFORMS if "chat" in wanted else ()
+            return await new_token(records.store, "owner", name or f"token {self.tokens}", wanted, platforms=named)
 
     async def revoke(self, name: str) -> bool:
         async with open_records(self.home) as records:

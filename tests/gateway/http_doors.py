@@ -20,6 +20,7 @@ from everloop.testing import ScriptedModel
 from .guarded import guarded
 
 TOKEN = "a-token-for-tests"
+PLATFORMS = ("discord", "d", "web", "irc", "chat")  # for whose people tokens of tests speak
 
 
 class Served:
@@ -40,7 +41,7 @@ def named(token: str) -> Principal | None:
         return None
     user, _, scopes = token.removeprefix(TOKEN).removeprefix(":").partition("|")
     held = frozenset(scopes.split("+") if scopes else SCOPES)
-    return Principal(user or "owner", Role.OWNER, held, "token", token)
+    return Principal(user or "owner", Role.OWNER, held, "token", token, platforms=frozenset(PLATFORMS))
 
 
 Serve = Callable[..., AbstractAsyncContextManager[Served]]

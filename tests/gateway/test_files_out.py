@@ -40,7 +40,7 @@ async def token_of(door: Door, user: str, *scopes: str) -> str:
         database.execute("PRAGMA busy_timeout = 10000")
         database.execute("INSERT OR IGNORE INTO users(id, name, role, created) VALUES(?, ?, 'user', 0)", (user, user))
     async with open_records(door.home) as records:
-        return await new_token(records.store, user, f"of {user}", scopes or ("read", "chat"))
+        return await new_token(records.store, user, f"of {user}", scopes or ("read", "chat"), platforms=["chat"])
 
 
 async def test_what_a_turn_has_made_is_linked_as_it_was_last_and_what_it_removed_is_not(openings):

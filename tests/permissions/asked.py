@@ -73,4 +73,7 @@ async def introduce(store, *, named: str = "theirs") -> dict[Role, str]:
     for role, person in PEOPLE.items():
         if role is not Role.OWNER:
             await store.introduce(Person(person, role.name.lower(), role, accounts=(person,)))
-    return {role: await new_token(store, person, named, token_scopes()) for role, person in PEOPLE.items()}
+    return {
+        role: await new_token(store, person, named, token_scopes(), platforms=["discord"])
+        for role, person in PEOPLE.items()
+    }

@@ -62,10 +62,12 @@ def command_rows(commands: Mapping[str, SlashCommand] = COMMANDS) -> list[Row]:
     return [Row("command", name, from_least(r.least), scopes.get(r.scope, r.scope)) for name, r in found.items()]
 
 
-def may_ask(needs: Permission, role: Role, scopes: Iterable[str] = tuple(SCOPES)) -> bool:
-    """As the gateway's guard judges it, of somebody with these scopes."""
+def may_ask(
+    needs: Permission, role: Role, scopes: Iterable[str] = tuple(SCOPES), platforms: Iterable[str] = ("discord",)
+) -> bool:
+    """As the gateway's guard judges it, of somebody with these scopes, and a token that names these platforms."""
     try:
-        needs.check(Principal("someone", role, frozenset(scopes), "token"))
+        needs.check(Principal("someone", role, frozenset(scopes), "token", platforms=frozenset(platforms)))
     except Refused:
         return False
     return True
@@ -79,6 +81,7 @@ def route_rows(table: Mapping[tuple[str, str], Permission]) -> list[Row]:
         if method != "HEAD" and path not in own:
             roles = ROLES if needs.is_public else tuple(role for role in ROLES if may_ask(needs, role))
             note = "public" if needs.is_public else "+".join(needs.scopes)
+            note += ", a token that names the platform" if needs.names_platform else ""
             rows.append(Row("route", f"{method} {path}", roles, note))
     return rows
 

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 
 from msgspec import structs
 
+from ..core.channel import traits_of
 from ..core.decide import Steering
 from ..core.errors import Fenced, MailRefused, NoFile, TurnFailed
 from ..core.events import Answer as Answer
@@ -21,6 +22,7 @@ from ..core.permission import Approval as Approval
 from ..core.ports import Feed, FileRecord, Files
 from ..core.rows import Receipt, ThreadRow
 from ..core.turn import Finished
+from ..runtime.askers import Askers
 from ..runtime.lanes import Begun
 from ..runtime.supervisor import Supervised
 from .house import House
@@ -53,6 +55,7 @@ class Agent:
         self._lanes = house.lanes
         self._approvals = house.approvals
         self._shown = house.shown
+        self._askers = Askers(house.shown, house.traits)
 
     @property
     def model(self) -> str:
@@ -173,28 +176,31 @@ class Agent:
 
         `again` is asked as `answering` does; with `beat`, None comes whenever nothing has come for so many seconds.
         """
-        followed = await self._follow(inbound, again)
-        receipt, feed = followed.receipt, followed.feed
-        try:
-            yield LetterTaken(receipt.thread, 0, receipt.id)
-            is_over = False
-            while not is_over and (events := await feed.next_ones(beat)) is not None:
-                if not events:
-                    yield None
-                for event in events:
-                    yield event
-                    if is_over := isinstance(event, TurnEnded) and receipt.id in event.finished.mails:
-                        break  # what follows belongs to the next turn
-            answer, key = await followed.answer()
-        finally:
-            feed.close()
-            followed.ending.cancel()
-        yield AnswerGiven(receipt.thread, 0, answer)
-        self.note_shown(key, receipt.id)  # whoever came back for more has shown it
+        with self._askers.asking(str(inbound.address)) as asker:
+            followed = await self._follow(inbound, again)
+            receipt, feed = followed.receipt, followed.feed
+            asker.mail = lambda: receipt.id
+            try:
+                yield LetterTaken(receipt.thread, 0, receipt.id)
+                is_over = False
+                while not is_over and (events := await feed.next_ones(beat)) is not None:
+                    if not events:
+                        yield None
+                    for event in events:
+                        yield event
+                        if is_over := isinstance(event, TurnEnded) and receipt.id in event.finished.mails:
+                            break  # what follows belongs to the next turn
+                answer, key = await followed.answer()
+            finally:
+                feed.close()
+                followed.ending.cancel()
+            yield AnswerGiven(receipt.thread, 0, answer)
+            self.note_shown(key, receipt.id)  # whoever came back for more has shown it
+            asker.has_it = True
 
     async def _follow(self, inbound: Inbound, again: Again | None) -> "_Followed":
         """Take a letter, and listen before anything is told of its turn. Whoever calls this closes the feed."""
-        if begun := self._inbox.begin(inbound, asked=False):
+        if not self._may_wait(inbound) and (begun := self._inbox.begin(inbound, asked=False)):
             feed = self._bus.subscribe(begun.thread)  # it has not begun to run yet
             try:
                 receipt = await begun.receipt()
@@ -348,18 +354,28 @@ class Agent:
 
     def _result(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
         key = reply_key(thread, finished.seq)
-        if finished.reason:
+        polled = traits_of(session, self.traits).polled
+        if finished.reason and not polled:
             self.note_shown(key)
-        return answer_of(finished, thread, session), key
+        try:
+            return answer_of(finished, thread, session), key
+        except TurnFailed as failed:
+            failed.key = key if polled else ""  # a bot fetches it, unless it is told here
+            raise
 
     async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
         if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
             return await self._lanes.recall(receipt.thread, seq)
         future = self._lanes.outcome(receipt.thread, receipt.id)
         self._inbox.wake(receipt, inbound)
-        if isinstance(inbound.letter, Said) and inbound.letter.unattended:
+        if self._may_wait(inbound) or (isinstance(inbound.letter, Said) and inbound.letter.unattended):
             await self._wait_for_no_question(future, receipt.thread, str(inbound.address))
         return await future
+
+    def _may_wait(self, inbound: Inbound) -> bool:
+        """Whether its turn may come to a question that its sender is asked elsewhere, and not where they wait."""
+        asked = isinstance(inbound.letter, Said) and not inbound.letter.unattended
+        return asked and traits_of(str(inbound.address), self.traits).polled
 
     async def _wait_for_no_question(self, future: asyncio.Future[Finished], thread: str, session: str) -> None:
         """Who is not there to be asked does not wait for what someone else is asked. Raises TurnFailed."""

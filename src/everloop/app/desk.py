@@ -14,8 +14,10 @@ from ..core.ports import Vault, WorkspaceFiles
 from ..core.rows import Receipt
 from ..core.turn import Finished
 from ..files.packing import zipped
+from ..runtime.askers import Asker
 from ..runtime.membership import Membership
 from ..runtime.person_export import PersonExport
+from ..runtime.polling import PolledOutbox
 from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
@@ -44,6 +46,7 @@ class GatewayDesk(Agent):
         self._home = house.builder.own
         self.members = Membership(house.store)
         self.erasures = house.erasures
+        self.polled = PolledOutbox(house.store, house.shown, self._askers, house.approvals, clock=house.clock)
         self._export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
         self._opened = house.opened
         self._link_key: bytes | None = None
@@ -84,19 +87,23 @@ class GatewayDesk(Agent):
 
         `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
         """
-        answer, key, mail = await self._asked(inbound, again)
-        yield answer
-        self.note_shown(key, mail)
+        with self._askers.asking(str(inbound.address)) as asker:
+            answer, key = await self._asked(inbound, again, asker)
+            yield answer
+            self.note_shown(key, asker.mail())
+            asker.has_it = True
 
-    async def _asked(self, inbound: Inbound, again: Again | None) -> tuple[Answer, str, int]:
-        """The answer to a letter, its key in the outbox, and the letter's number."""
-        if begun := self._inbox.begin(inbound, asked=False):
+    async def _asked(self, inbound: Inbound, again: Again | None, asker: Asker) -> tuple[Answer, str]:
+        """The answer to a letter, and its key in the outbox."""
+        if not self._may_wait(inbound) and (begun := self._inbox.begin(inbound, asked=False)):
+            asker.mail = lambda: begun.mail
             try:
-                return *await self._begun(begun, str(inbound.address)), begun.mail
+                return await self._begun(begun, str(inbound.address))
             except Fenced:  # it has to go through the inbox
                 pass
         receipt, inbound = await self._take(inbound, again)
-        return *await self._answer(receipt, inbound, str(inbound.address)), receipt.id
+        asker.mail = lambda: receipt.id
+        return await self._answer(receipt, inbound, str(inbound.address))
 
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""

@@ -16,11 +16,13 @@ from .times import clock
 
 MORE = (
     "An answer is tried for a day, less and less often; then it is given up, and waits here to be tried again or "
-    "dropped. It is sent where the gateway runs, within seconds."
+    "dropped. It is sent where the gateway runs, within seconds. What is said on a platform waits until a bot fetches "
+    "it (/message/outbox)."
 )
 HEADS = ("ID", "CHAT", "STATE", " TRIES", "SINCE", "WHY", "TEXT")
 STATES = {"failed": "given up", "pending": "tried again", "sending": "being sent"}
 WAITS = "waits for the gateway"
+FOR_A_BOT = "waits for a bot"
 SHOWN = 40  # characters
 
 
@@ -55,11 +57,19 @@ def _listed(found: list[Undelivered], as_json: bool) -> str:
 
 def _row(each: Undelivered) -> tuple[str, ...]:
     text = each.text if len(each.text) <= SHOWN else f"{each.text[: SHOWN - 1]}…"
-    state = STATES[each.state]
-    if each.state == "pending":
-        state = f"{state} at {clock(each.due)}" if each.due > time.time() else WAITS
     since = clock(each.queued) if each.queued else "?"  # what an older everloop has queued does not say
-    return (str(each.id), each.chat, state, str(each.attempts), since, each.why, text)
+    return (str(each.id), each.chat, _state(each, time.time()), str(each.attempts), since, each.why, text)
+
+
+def _state(each: Undelivered, now: float) -> str:
+    state, waits = STATES[each.state], each.due > now
+    if each.state == "failed":
+        return state
+    if each.polled:
+        return f"a bot has it until {clock(each.due)}" if waits and each.state == "sending" else FOR_A_BOT
+    if each.state == "pending":
+        return f"{state} at {clock(each.due)}" if waits else WAITS
+    return state
 
 
 def _named(found: list[Undelivered], id: str) -> list[Undelivered]:

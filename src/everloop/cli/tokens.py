@@ -26,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--scope", action="append", choices=token_scopes(), help=f"allow only this ({scopes}); repeatable"
     )
+    create.add_argument(
+        "--platform",
+        action="append",
+        default=[],
+        metavar="PLATFORM",
+        help="let a bot speak for the people of this platform (/message), such as discord; repeatable (default: none)",
+    )
     create.add_argument("--days", metavar="N", type=_days, default=0, help="let it hold for N days (default: for ever)")
     revoke = words.add_parser("revoke", help="let a token hold no longer, at once")
     revoke.add_argument("name", metavar="NAME", help="its name or id")
@@ -38,7 +45,8 @@ async def run(arguments: argparse.Namespace) -> int:
         match arguments.word:
             case "create":
                 scopes = arguments.scope or token_scopes()
-                terminal.answer(await new_token(book, OWNER, arguments.name, scopes, arguments.days * DAY))
+                seconds, platforms = arguments.days * DAY, arguments.platform
+                terminal.answer(await new_token(book, OWNER, arguments.name, scopes, seconds, platforms))
             case "revoke":
                 if not await book.forget_token(OWNER, arguments.name):
                     raise EverloopError(f"there is no token {arguments.name!r}; see: everloop tokens list")
@@ -52,8 +60,11 @@ async def run(arguments: argparse.Namespace) -> int:
 def to_text(rows: list[TokenRow]) -> str:
     if not rows:
         return "There are no tokens. Make one with: everloop tokens create NAME"
-    cells = [(row.name, row.id, " ".join(row.scopes), _day(row.at), _day(row.until)) for row in rows]
-    return table(("NAME", "ID", "SCOPES", "MADE", "UNTIL"), cells)
+    cells = [
+        (row.name, row.id, " ".join(row.scopes), ", ".join(row.platforms) or "-", _day(row.at), _day(row.until))
+        for row in rows
+    ]
+    return table(("NAME", "ID", "SCOPES", "PLATFORMS", "MADE", "UNTIL"), cells)
 
 
 def _day(at: float) -> str:

@@ -31,6 +31,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     typing: float = 0.0  # seconds after which "typing" is to be said again; 0: it cannot be said
     files: int = 0  # bytes of the largest file that it can send; 0: none
     edits: bool = False  # what was sent can be replaced
+    polled: bool = False  # its bots fetch what is said there: nobody sends it
 
 
 class Manifest(Struct, frozen=True):
@@ -46,9 +47,10 @@ DOORS: Mapping[str, Traits] = {
     "cli": Traits(private=True),
     "openai": Traits(private=True, self_delivering=True, aside=True),
     "page": Traits(private=True, self_delivering=True, open=True, listed=True),
-    "platform": Traits(places=True),
+    "platform": Traits(places=True, polled=True),
 }
 [ASIDE] = [f"{name}:" for name, traits in DOORS.items() if traits.aside]  # how the keys of such sessions begin
+POLLED = tuple(name for name, traits in DOORS.items() if traits.polled)
 _NONE = Traits()
 
 

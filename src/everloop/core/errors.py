@@ -287,7 +287,10 @@ class LinkFailed(ToolError): ...
 
 class TurnFailed(EverloopError):
     """`unknown` has a sentence for each call of which nobody knows whether it took effect; the message holds it too.
-    `cut` is what had been said of an answer that was stopped or broke off."""
+    `cut` is what had been said of an answer that was stopped or broke off, and `key` what the outbox has of it until
+    whoever asked was told."""
+
+    key = ""
 
     def __init__(self, message: str, reason: str, error_id: str, unknown: tuple[str, ...] = (), cut: str = "") -> None:
         super().__init__(message)

@@ -28,6 +28,14 @@ def escaped(name: str) -> str:
     return f"{plain[:100]}!{sha256(name.encode()).hexdigest()}"  # no escaped name has a ! in it
 
 
+def name_of(escaped_name: str) -> str:
+    """The name that was escaped so; one that is told by its hash stays as it is."""
+    if "!" in escaped_name:
+        return escaped_name
+    head, *rest = escaped_name.encode().split(b"%")
+    return b"".join((head, *(bytes.fromhex(each[:2].decode()) + each[2:] for each in rest))).decode()
+
+
 def place_of(channel: str, *names: str, user: str, room: str, thread: str = "") -> Address:
     """Where something was said: in a room, or without one between a user and us alone, `@user`. `names` tell of which
     platform and server. An empty name is none."""
@@ -55,6 +63,12 @@ def author_of(platform: str, user: str) -> str:
     """Who someone is: `<platform>:<account>`, where only the account may hold a `:`. Nobody is named as a group is."""
     author = f"{platform.replace('%', '%25').replace(':', '%3A')}:{user}"
     return f"%{ord(author[0]):02X}{author[1:]}" if is_chat(author) else author
+
+
+def direct_place(door: str, account: str) -> Address:
+    """Where the owner's bots speak with an account (`author_of`) alone, outside of any server."""
+    platform, _, user = account.partition(":")
+    return place_of(door, platform.replace("%3A", ":").replace("%25", "%"), "", user=user, room="")
 
 
 @lru_cache(maxsize=1000)

@@ -247,6 +247,7 @@ class Undelivered(Struct, frozen=True):
     due: float
     why: str  # it did not arrive the last time
     text: str
+    polled: bool = False  # nobody sends it: a bot fetches it
 
 
 class TokenRow(Struct, frozen=True):
@@ -258,6 +259,7 @@ class TokenRow(Struct, frozen=True):
     scopes: tuple[str, ...]
     at: float = 0.0
     until: float = 0.0
+    platforms: tuple[str, ...] = ()  # whose people its bot may speak for, by name
 
 
 class Known(Struct, frozen=True):
@@ -268,3 +270,4 @@ class Known(Struct, frozen=True):
     role: str
     scopes: tuple[str, ...]
     until: float = 0.0  # Unix time; 0 is for ever
+    platforms: tuple[str, ...] = ()  # as they are written in keys (`keys.escaped`)

@@ -15,6 +15,7 @@ from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
 from ..core.permission import Allowance, Approval, Grant
+from ..core.polled import PolledAnswer, PolledPlaces, PolledReceipt
 from ..core.ports import (
     Activity,
     Archive,
@@ -163,8 +164,25 @@ class GatewayAgent(Protocol):
         ...
 
 
+class PolledAnswers(Protocol):
+    """What was said where nobody sends it, for the bots that fetch it. Raises StoreError."""
+
+    async def take(self, places: PolledPlaces, limit: int, seconds: float) -> list[PolledAnswer]:
+        """What may be delivered now, at most one of each session; nobody else has it for so many seconds."""
+        ...
+
+    async def put_back(self, answers: Sequence[PolledAnswer]) -> None: ...
+
+    async def settle(self, places: PolledPlaces, receipts: Sequence[PolledReceipt]) -> list[str]:
+        """What became of answers; returns the ids that are none of them."""
+        ...
+
+
 class TurnAgent(Protocol):
     """What the doors that take letters over HTTP need."""
+
+    @property
+    def polled(self) -> PolledAnswers: ...
 
     @property
     def files(self) -> Files: ...
@@ -199,6 +217,10 @@ class TurnAgent(Protocol):
         """The events of a turn, from LetterTaken to AnswerGiven; None whenever nothing has come for `beat` seconds.
         Whoever asks for more after the last has given it. Raises what `answering` raises.
         """
+        ...
+
+    def note_shown(self, key: str) -> None:
+        """Whoever waited has been told."""
         ...
 
     async def post(self, inbound: Inbound) -> Receipt:

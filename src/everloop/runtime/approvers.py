@@ -8,10 +8,12 @@ from msgspec import Struct
 
 from ..core.channel import Traits, traits_of
 from ..core.decide import APPROVER
+from ..core.keys import direct_place
 from ..core.people import OWNER, Role
-from ..core.ports import Archive, Directory
+from ..core.ports import Archive, Directory, Polled
 
 LATELY = 20  # conversations of theirs that are looked at
+LATEST = 300.0  # seconds since a bot has fetched something: after that, nobody is reached by it
 
 
 class ReachedApprover(Struct, frozen=True):
@@ -23,8 +25,8 @@ class ReachedApprover(Struct, frozen=True):
     session: str = ""
 
 
-class ApproverStore(Directory, Archive, Protocol):
-    """Who is known, and where they have spoken."""
+class ApproverStore(Directory, Archive, Polled, Protocol):
+    """Who is known, where they have spoken, and where bots come."""
 
 
 class Approvers:
@@ -53,6 +55,15 @@ class Approvers:
             theirs = ":".join(each.session.split(":")[:2]) in accounts
             if known and theirs and not (traits.private or traits.self_delivering or traits.places):
                 return each.session
+        return await self._place_of(accounts)
+
+    async def _place_of(self, accounts: Sequence[str]) -> str:
+        """Where a bot of the owner's speaks with one of them alone, and fetches what is said there."""
+        doors = [name for name, traits in self._traits.items() if traits.polled]
+        for key in [str(direct_place(door, each)) for door in doors for each in accounts if ":" in each]:
+            row = await self._store.session(key)
+            if row is not None and row.owner == OWNER and await self._store.is_polled(key, LATEST):
+                return key
         return ""
 
 

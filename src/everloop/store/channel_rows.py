@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..core.audit import line_of
+from ..core.channel import POLLED
 from ..core.mail import Inbound, Outbound, ReplyTo, Said
 from ..core.rows import Undelivered
 from .audit import AuditRows
@@ -20,16 +21,17 @@ _REPLY_TO = (
     "INSERT INTO reply_contexts(session, owner, reply_to, at) VALUES($1, $2, $3, {now}) "
     "ON CONFLICT (session) DO UPDATE SET reply_to = excluded.reply_to, at = excluded.at"
 )
+_POLLED = f"channel IN ({', '.join(map(repr, POLLED))})"
 # Answers that nobody has tried to send wait for someone to come and look: those of a terminal, for example.
 _UNDELIVERED = (
-    "SELECT id, channel, chat, state, attempts, at, due, receipt, body FROM outbox "
-    "WHERE state = 'failed' OR (state IN ('pending', 'sending') AND (attempts > 0 OR receipt <> '')) ORDER BY id"
+    "SELECT id, channel, chat, state, attempts, at, due, receipt, body FROM outbox WHERE state = 'failed' "
+    f"OR (state IN ('pending', 'sending') AND (attempts > 0 OR receipt <> '' OR {_POLLED})) ORDER BY id"
 )
 _KEEP = (
     "UPDATE outbox SET parts = $2, unsure = 0, due = {elapsed} + CAST($3 AS {real}) "
     "WHERE id = $1 AND state = 'sending' AND holder = $4 RETURNING id"
 )
-_WAITS = "(state = 'failed' OR (state = 'pending' AND attempts > 0))"
+_WAITS = f"(state = 'failed' OR (state = 'pending' AND (attempts > 0 OR {_POLLED})))"
 _AGAIN = (
     "UPDATE outbox SET state = 'pending', attempts = 0, due = {elapsed}, since = {now} "
     f"WHERE id = $1 AND {_WAITS} RETURNING id"
@@ -77,7 +79,9 @@ class ChannelRows(AuditRows):
     async def undelivered(self) -> list[Undelivered]:
         rows = await self._ask(_UNDELIVERED)
         return [
-            Undelivered(id, channel, chat, state, attempts, queued, due, why, read_outbound(body).text)
+            Undelivered(
+                id, channel, chat, state, attempts, queued, due, why, read_outbound(body).text, channel in POLLED
+            )
             for id, channel, chat, state, attempts, queued, due, why, body in rows
         ]
 

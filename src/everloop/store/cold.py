@@ -20,6 +20,7 @@ from .inbox import InboxRows
 from .jobs import JobRows
 from .ledger import LedgerRows
 from .outbox import OutboxRows
+from .polled import PolledRows
 from .search import SearchRows
 from .secrets import SecretRows
 from .taints import TaintRows
@@ -30,6 +31,7 @@ class ColdStore(
     InboxRows,
     ArrivalRows,
     OutboxRows,
+    PolledRows,
     ChannelRows,
     ArchiveRows,
     SearchRows,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..core.audit import acting, line_of, speaking_for
+from ..core.keys import escaped, name_of
 from ..core.people import Role, role_named
 from ..core.rows import Known, TokenRow
 from .audit import AuditRows, note
@@ -16,15 +17,24 @@ _HOLDS = "(until = 0 OR until > {now})"
 class CredentialRows(AuditRows):
     """What a store does with tokens, passwords, one-time links and logins of browsers."""
 
-    async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
+    async def keep_token(
+        self,
+        owner: str,
+        name: str,
+        hash: str,
+        scopes: Sequence[str],
+        seconds: float = 0,
+        platforms: Sequence[str] = (),
+    ) -> str:
         id = secrets.token_hex(8)
-        line = line_of("token.made", id, {"owner": owner, "scopes": scopes, "seconds": int(seconds)})
+        detail = {"owner": owner, "scopes": scopes, "seconds": int(seconds)}
+        line = line_of("token.made", id, {**detail, "platforms": platforms} if platforms else detail)
 
         async def work(ask: Ask) -> str:
             await ask("DELETE FROM tokens WHERE owner = $1 AND name = $2 AND until > 0 AND until <= {now}", owner, name)
             kept = await ask(
-                "INSERT INTO tokens(id, owner, name, hash, scopes, at, until) "
-                "VALUES($1, $2, $3, $4, $5, {now}, CASE WHEN CAST($6 AS {real}) > 0 THEN {now} + $6 ELSE 0 END) "
+                "INSERT INTO tokens(id, owner, name, hash, scopes, at, until, platforms) "
+                "VALUES($1, $2, $3, $4, $5, {now}, CASE WHEN CAST($6 AS {real}) > 0 THEN {now} + $6 ELSE 0 END, $7) "
                 "ON CONFLICT DO NOTHING RETURNING id",
                 id,
                 owner,
@@ -32,6 +42,7 @@ class CredentialRows(AuditRows):
                 hash,
                 " ".join(scopes),
                 float(seconds),
+                " ".join(escaped(each) for each in platforms),
             )
             if kept:
                 await note(ask, line)
@@ -41,10 +52,14 @@ class CredentialRows(AuditRows):
 
     async def tokens(self, owner: str) -> list[TokenRow]:
         rows = await self._ask(
-            f"SELECT id, owner, name, scopes, at, until FROM tokens WHERE owner = $1 AND {_HOLDS} ORDER BY at, id",
+            "SELECT id, owner, name, scopes, at, until, platforms FROM tokens "
+            f"WHERE owner = $1 AND {_HOLDS} ORDER BY at, id",
             owner,
         )
-        return [TokenRow(id, of, name, tuple(scopes.split()), at, until) for id, of, name, scopes, at, until in rows]
+        return [
+            TokenRow(id, of, name, tuple(scopes.split()), at, until, tuple(map(name_of, platforms.split())))
+            for id, of, name, scopes, at, until, platforms in rows
+        ]
 
     async def forget_token(self, owner: str, name: str) -> bool:
         gone = "DELETE FROM tokens WHERE owner = $1 AND (name = $2 OR id = $2) RETURNING id"
@@ -60,11 +75,15 @@ class CredentialRows(AuditRows):
 
     async def known_token(self, hash: str) -> Known | None:
         rows = await self._glance(
-            "SELECT t.id, t.owner, u.role, t.scopes, t.until FROM tokens t JOIN users u ON u.id = t.owner "
+            "SELECT t.id, t.owner, u.role, t.scopes, t.until, t.platforms FROM tokens t JOIN users u ON u.id = t.owner "
             f"WHERE t.hash = $1 AND u.blocked = 0 AND {_HOLDS}",
             hash,
         )
-        return next((Known(id, of, role, tuple(scopes.split()), until) for id, of, role, scopes, until in rows), None)
+        found = [
+            Known(id, of, role, tuple(scopes.split()), until, tuple(platforms.split()))
+            for id, of, role, scopes, until, platforms in rows
+        ]
+        return found[0] if found else None
 
     async def role(self, person: str) -> Role:
         rows = await self._glance("SELECT role, blocked FROM users WHERE id = $1", person)

@@ -6,7 +6,8 @@ What differs between the two databases is a word here and there, filled in from 
 
 Every page that a turn touches is written to the disk, so there are few indexes. A letter is open (`ended` = 0) until
 the turn that took it is over, or, when nobody waits for it, until it was taken: what has work to do is what has open
-letters. `taken` is 1 when it is in the log, and 2 when whoever sent it has been given what came of it.
+letters. `taken` is 1 when it is in the log, 2 when whoever sent it has been given what came of it, and 3 when they
+wait for it no longer.
 """
 
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ DIALECTS = {
         "json": "",
         "words": "",
         "channel": "substr(t.session, 1, instr(t.session, ':') - 1)",  # of a thread `t`
+        "find": "instr",  # where in a text another begins, from 1; 0: nowhere
+        "joined": "group_concat",
         "index_words": "CREATE VIRTUAL TABLE said_words USING fts5("
         "words, content='', contentless_delete=1, tokenize='ascii', detail='none')",
         "forget_words": "INSERT INTO said_words(said_words) VALUES('delete-all')",
@@ -61,6 +64,8 @@ DIALECTS = {
         "json": "::JSON",
         "words": ", words TSVECTOR NOT NULL",
         "channel": "split_part(t.session, ':', 1)",
+        "find": "strpos",
+        "joined": "string_agg",
         "index_words": "CREATE INDEX said_words ON said USING gin(words)",
         "forget_words": "SELECT 1",
         "chain_audit": """CREATE FUNCTION everloop_chain_audit() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -279,6 +284,20 @@ MIGRATIONS: Migrations = [
     [
         # Whether a call was made with a key of their own, and so paid by themselves.
         "ALTER TABLE usage ADD COLUMN own {int} NOT NULL DEFAULT 0",
+    ],
+    [
+        # The platforms that a token names, as they stand in keys. One that is older names those at which bots of its
+        # owner have spoken before (those of anybody but the owner have places <person>%2F<platform>), and no other.
+        "ALTER TABLE tokens ADD COLUMN platforms TEXT NOT NULL DEFAULT ''",
+        """UPDATE tokens SET platforms = coalesce((SELECT {joined}(platform, ' ') FROM (SELECT DISTINCT
+            CASE WHEN owner <> 'owner' AND {find}(name, '%2F') > 0 THEN substr(name, {find}(name, '%2F') + 3)
+            ELSE name END AS platform FROM (SELECT owner, substr(key, 10, {find}(key, '/') - 10) AS name FROM sessions
+            WHERE owner = tokens.owner AND key LIKE 'platform:%/%') AS places) AS spoken), '')
+            WHERE ' ' || scopes || ' ' LIKE '% chat %'""",
+        # Answers on platforms whose requests were gone, from when nobody could fetch them: people have asked again
+        # since. Those of the last day are fetched by the first bot that comes.
+        """UPDATE outbox SET state = 'dropped', receipt = 'nobody could fetch it then', due = {now}
+            WHERE channel = 'platform' AND state IN ('pending', 'sending') AND at < {now} - 86400""",
     ],
 ]
 

@@ -10,6 +10,7 @@ from everloop.app.records import open_records
 from everloop.core.people import Person, role_named
 from everloop.testing import ScriptedModel
 from tests.gateway.conftest import Door
+from tests.gateway.http_doors import PLATFORMS
 from tests.runtime.test_principals import CANARY, TRIES, Trying, furnished
 
 
@@ -18,7 +19,7 @@ async def token_of(door: Door, person: str, role: str) -> str:
         if person != "owner":
             accounts = (person,) if ":" in person else ()
             await records.store.introduce(Person(person, person, role_named(role), accounts=accounts))
-        return await new_token(records.store, person, "theirs", token_scopes())
+        return await new_token(records.store, person, "theirs", token_scopes(), platforms=PLATFORMS)
 
 
 async def by_websocket(door: Door, token: str, person: str) -> str:

@@ -58,7 +58,9 @@ async def opened(
 ) -> AsyncIterator[Door]:
     async with serve(home, {"gateway": {"port": 0}, **(settings or {})}, **given) as gateway:
         async with open_records(home) as records:
-            token = await new_token(records.store, "owner", "test", scopes)
+            token = await new_token(
+                records.store, "owner", "test", scopes, platforms=["discord", "slack"] if "chat" in scopes else []
+            )
         headers = {"Authorization": f"Bearer {token}"}
         async with aiohttp.ClientSession(gateway.url, headers=headers) as client:
             yield Door(home, client)

@@ -18,6 +18,7 @@ from .log import Log
 from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
 from .people import Briefer, People
+from .polled import Polled
 from .provider import Embedder, Embeddings, Provider
 from .removal import Removal
 from .store import Activity, Store
@@ -69,6 +70,7 @@ __all__ = [
     "Mailroom",
     "Outgoing",
     "People",
+    "Polled",
     "Previews",
     "PromptFiles",
     "Provider",

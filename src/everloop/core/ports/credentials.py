@@ -17,8 +17,17 @@ class Users(Protocol):
 class Tokens(Protocol):
     """Raises StoreError."""
 
-    async def keep_token(self, owner: str, name: str, hash: str, scopes: Sequence[str], seconds: float = 0) -> str:
-        """Returns its id, or "" when the owner has another one of this name. Without `seconds` it holds for ever."""
+    async def keep_token(
+        self,
+        owner: str,
+        name: str,
+        hash: str,
+        scopes: Sequence[str],
+        seconds: float = 0,
+        platforms: Sequence[str] = (),
+    ) -> str:
+        """Returns its id, or "" when the owner has another one of this name. Without `seconds` it holds for ever.
+        `platforms` are those for whose people it speaks, by name."""
 
     async def tokens(self, owner: str) -> list[TokenRow]:
         """Those that hold, the oldest first."""

@@ -15,6 +15,7 @@ from .ledger import Ledger
 from .log import Log
 from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
+from .polled import Polled
 from .removal import Removal
 from .taints import Taints
 from .vault import Secrets
@@ -35,6 +36,7 @@ class Store(
     Mailroom,
     Arrivals,
     Outgoing,
+    Polled,
     Archive,
     Removal,
     Grants,

@@ -214,9 +214,14 @@ def _see(path: str) -> web.Response:
 def _principal(known: Known | None, kind: str) -> Principal | None:
     if known is None:
         return None
-    scopes = frozenset(SCOPES if kind == "cookie" else known.scopes)
     return Principal(
-        known.owner, role_named(known.role), scopes, "cookie" if kind == "cookie" else "token", known.id, known.until
+        user=known.owner,
+        role=role_named(known.role),
+        scopes=frozenset(SCOPES if kind == "cookie" else known.scopes),
+        kind="cookie" if kind == "cookie" else "token",
+        credential=known.id,
+        until=known.until,
+        platforms=frozenset(known.platforms),
     )
 
 

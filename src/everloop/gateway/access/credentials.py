@@ -1,12 +1,18 @@
 """Tokens of programs and the password of the page, as the owner makes and unmakes them, also while it runs."""
 
 import asyncio
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 
 from ...core.errors import EverloopError
 from ...core.ports import Credentials
+from ...readings.visible import UNSEEN
 from .principal import SCOPES
 from .secrets import LONGEST, SHORTEST, hash_of, hash_password, new_secret
+
+MOST_PLATFORMS = 50
+PLATFORM = rf"^[^\x00-\x20{UNSEEN}]([^\x00-\x1f{UNSEEN}]{{0,98}}[^\x00-\x20{UNSEEN}])?$"
+_PLATFORM = re.compile(PLATFORM)
 
 
 def token_scopes() -> tuple[str, ...]:
@@ -14,10 +20,32 @@ def token_scopes() -> tuple[str, ...]:
     return tuple(SCOPES)
 
 
-async def new_token(book: Credentials, owner: str, name: str, scopes: Iterable[str], seconds: float = 0) -> str:
+def check_platforms(platforms: Collection[str], scopes: Collection[str]) -> None:
+    """Raises EverloopError for names that could not be, or are of no use to a token of these scopes."""
+    if len(platforms) > MOST_PLATFORMS:
+        raise EverloopError(f"a token names at most {MOST_PLATFORMS} platforms; make another for the rest")
+    for each in platforms:
+        if not _PLATFORM.fullmatch(each) or not each.isprintable():
+            raise EverloopError(
+                "a platform has a name of 1 to 100 characters that can be seen, such as discord, with no space before "
+                f"or after it; not {each[:80]!r}"
+            )
+    if platforms and "chat" not in scopes:
+        raise EverloopError("a token that names platforms needs the scope chat, or its bot could say nothing there")
+
+
+async def new_token(
+    book: Credentials,
+    owner: str,
+    name: str,
+    scopes: Iterable[str],
+    seconds: float = 0,
+    platforms: Iterable[str] = (),
+) -> str:
     """Make a token for the gateway and return it: this once, for only its hash is kept. Raises EverloopError."""
-    token = new_secret("ev_")
-    if not await book.keep_token(owner, name, hash_of(token), tuple(scopes), seconds):
+    token, held, named = new_secret("ev_"), tuple(scopes), sorted(set(platforms))
+    check_platforms(named, held)
+    if not await book.keep_token(owner, name, hash_of(token), held, seconds, named):
         raise EverloopError(f"there is a token {name!r} already; revoke it first, or choose another name")
     return token
 

@@ -3,6 +3,7 @@ when it fails."""
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from aiohttp import web
@@ -36,13 +37,15 @@ Check = Callable[[web.Request], None]  # raises Refused
 
 def guard(auth: Authenticator, permissions: Permissions, *checks: Check) -> Middleware:
     """`checks` are made of whoever was let in."""
+    admit = partial(_admit, auth, permissions)
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             auth.check_origin(request)
             _check_encoding(request)
-            await _admit(auth, permissions, request)
+            await admit(request)
+            request["admit"] = admit
             for check in checks:
                 check(request)
             token = acting.set(_authority(request))
@@ -77,6 +80,12 @@ async def _admit(auth: Authenticator, permissions: Permissions, request: web.Req
     elif request.match_info.http_exception is None:  # there is a handler, but nobody has said who may call it
         raise Refused(404, "not_found", "there is nothing here")
     request["principal"] = principal
+
+
+async def admit_again(request: web.Request) -> None:
+    """For who has waited for long before they are given something: raises Refused when they would not be let in by
+    now, because their token was revoked, has run out or may do less."""
+    await request["admit"](request)
 
 
 def _authority(request: web.Request) -> Authority:

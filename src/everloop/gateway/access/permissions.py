@@ -13,16 +13,20 @@ from .principal import Principal
 
 
 class Permission(Struct, frozen=True):
-    """The scopes that a token must have been given, and the lowest role that may ask."""
+    """The scopes that a token must have been given, and the lowest role that may ask. `names_platform`: a bot's token,
+    which names the platforms whose people it speaks for."""
 
     scopes: tuple[str, ...] = ()
     least: Role = Role.GUEST
     is_public: bool = False  # nobody needs to have logged in, and nobody is looked up
+    names_platform: bool = False
 
     def check(self, principal: Principal) -> None:
         """Raises Refused (403)."""
         for scope in self.scopes:
             principal.need(scope)
+        if self.names_platform:
+            principal.check_names_platform()
         if principal.role < self.least:
             raise Refused(403, "forbidden", f"this needs the role {self.least.name.lower()}, which you do not have")
 
@@ -31,6 +35,7 @@ PUBLIC = Permission(is_public=True)  # it tells nothing, is how one comes in, or
 KNOWN = Permission()  # any principal
 READ = Permission(("read",))
 CHAT = Permission(("chat",))
+BOT = Permission(("chat",), names_platform=True)
 ADMIN = Permission(("admin",))
 NUMBERS = Permission(("read",), Role.ADMIN)  # what all people together use, and of which models
 

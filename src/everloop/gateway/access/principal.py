@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ...core.audit import Authority
 from ...core.channel import Traits
+from ...core.keys import escaped
 from ...core.mail import Said
 from ...core.message import text_of
 from ...core.people import Role
@@ -23,6 +24,7 @@ SCOPES = {
     "approve": "allow or deny what asks for permission",
     "admin": "change settings, models, passwords and tokens",
 }
+NAME_IT = "make a token that does, with `everloop tokens create NAME --platform PLATFORM`, or in the page under Access."
 _ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.USER, "admin": Role.ADMIN}
 
 
@@ -35,6 +37,7 @@ class Principal(Struct, frozen=True):
     kind: Literal["cookie", "token"]
     credential: str = ""  # the id of the token or of the login, never the secret
     until: float = 0.0  # when the token runs out; 0 is never
+    platforms: frozenset[str] = frozenset()  # whose people its word counts for, as they are written in keys
 
     @property
     def authority(self) -> Authority:
@@ -49,6 +52,19 @@ class Principal(Struct, frozen=True):
         """Raises Refused (403)."""
         if not self.may(scope):
             raise Refused(403, "forbidden", f"this needs the scope {scope}, which these credentials do not have")
+
+    def check_names_platform(self) -> None:
+        """Raises Refused (403) for a token that names no platform, and for a login."""
+        if not self.platforms:
+            raise Refused(403, "platform_not_named", f"These credentials name no platform: {NAME_IT}")
+
+    def check_speaks_for(self, platform: str) -> None:
+        """Raises Refused (403), unless the token names this platform: only of its people a bot may say who wrote, and
+        only what is meant for them may it take along."""
+        if escaped(platform) not in self.platforms:
+            raise Refused(
+                403, "platform_not_named", f"This token does not name the platform {platform[:80]!r}: {NAME_IT}"
+            )
 
     def check_lasting(self) -> None:
         """Raises Refused (403) for a token that runs out: what it would give stays."""

@@ -13,6 +13,7 @@ from ...core.rows import Grouping, TokenRow, Undelivered
 from ...core.tool import Risk
 from ...readings.spans import TurnSpans
 from ...readings.visible import UNSEEN
+from ..access.credentials import MOST_PLATFORMS, PLATFORM
 from ..ws.frames import Ahead
 
 Id = Annotated[str, Meta(pattern="^[0-9a-f]{1,32}$")]
@@ -164,11 +165,12 @@ class OfOutbox(ApiInput, frozen=True):
 
 
 class Creating(ApiInput, frozen=True):
-    """Without `days` it holds for ever."""
+    """Without `days` it holds for ever; `platforms` are those whose people a bot with it speaks for (/message)."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100, pattern=rf"^[^\x00-\x1f{UNSEEN}]+$")]
     scopes: Annotated[list[Literal["read", "chat", "approve", "admin"]], Meta(min_length=1, max_length=4)]
     days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
+    platforms: Annotated[list[Annotated[str, Meta(pattern=PLATFORM)]], Meta(max_length=MOST_PLATFORMS)] = []
 
 
 class Me(Struct, frozen=True):

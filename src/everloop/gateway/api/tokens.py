@@ -1,7 +1,10 @@
 """Tokens, by which programs come in. Nobody gives one more than they hold themselves."""
 
+from ...core.errors import EverloopError
+from ...core.keys import escaped
+from ..access.credentials import check_platforms
 from ..access.secrets import hash_of, new_secret
-from ..http.errors import Refused
+from ..http.errors import Refused, sentence
 from .route import ApiAnswer, ApiCall
 from .shapes import NewToken, Revoked, TokenList
 
@@ -19,10 +22,25 @@ async def create(call: ApiCall) -> ApiAnswer:
     scopes, seconds = sorted(set(asked.scopes)), (asked.days or 0) * DAY
     if (until := call.principal.until) and (not seconds or call.agent.clock.now() + seconds > until):
         raise Refused(403, "forbidden", "A token makes none that outlasts it: give fewer days than it has left.")
-    id = await call.agent.store.keep_token(call.principal.user, asked.name, hash_of(secret), scopes, seconds)
+    platforms = _platforms(call)
+    user = call.principal.user
+    id = await call.agent.store.keep_token(user, asked.name, hash_of(secret), scopes, seconds, platforms)
     if not id:
         raise Refused(409, "exists", "There is a token of that name already.")
     return NewToken(id, asked.name, secret)
+
+
+def _platforms(call: ApiCall) -> list[str]:
+    """Whoever has logged in names what they like, for it is their own bot; a token only what it names itself."""
+    platforms, principal = sorted(set(call.body.platforms)), call.principal
+    try:
+        check_platforms(platforms, call.body.scopes)
+    except EverloopError as error:
+        raise Refused(403, "forbidden", sentence(error)) from error
+    beyond = [each for each in platforms if escaped(each) not in principal.platforms]
+    if beyond and principal.kind == "token":
+        raise Refused(403, "forbidden", f"This token does not name the platform {beyond[0]!r} itself.")
+    return platforms
 
 
 async def revoke(call: ApiCall) -> ApiAnswer:

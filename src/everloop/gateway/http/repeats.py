@@ -19,7 +19,7 @@ from ...core.log import CallReturned, Entry, ModelSaid
 from ...core.mail import Inbound, Said
 from ...core.ports import Arrivals, Clock
 from ...core.rows import Came
-from .turn_errors import TurnStore, what_ran
+from .turn_errors import TurnStore, is_there, what_ran
 
 WINDOW = 600.0  # seconds after its end for which a turn stands for the same request
 _PREFIX = "once:"
@@ -132,12 +132,6 @@ class Attempt:
 
 def _is_cancelled(entry: Entry) -> bool:
     return isinstance(entry, CallReturned) and entry.outcome == "cancelled"
-
-
-def is_there(request: web.Request) -> bool:
-    """Whether whoever sent it still listens."""
-    transport = request.transport
-    return transport is not None and not transport.is_closing()
 
 
 def _renamed(inbound: Inbound, event: str) -> Inbound:

@@ -26,7 +26,7 @@ from ..ports import TurnAgent
 from .errors import Refused
 from .repeats import Attempt
 from .sse import BEAT, Sse
-from .turn_errors import explain_turn
+from .turn_errors import explain_turn, note_told
 
 
 class AnswerDelta(Struct, frozen=True):
@@ -109,6 +109,7 @@ async def stream(
         pass  # whoever asked has gone; the turn goes on without them
     except Exception as error:
         refused = await explain_turn(agent.store, attempt.inbound, error)
+        note_told(agent, request, error)
         if not sse.begun:
             raise refused from error
         await sse.send_all(teller.fail(refused))

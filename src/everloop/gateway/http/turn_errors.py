@@ -8,7 +8,9 @@ two obey `x-should-retry`; the others do not know it.
 from collections.abc import Sequence
 from typing import Protocol
 
-from ...core.errors import StoreError
+from aiohttp import web
+
+from ...core.errors import StoreError, TurnFailed
 from ...core.log import Entry, TakenBack, Undoing, UserSaid
 from ...core.mail import Inbound
 from ...core.ports import Arrivals, Log
@@ -23,6 +25,22 @@ _LISTED = 10
 
 class TurnStore(Log, Arrivals, Protocol):
     """What is kept of turns, and of the letters that made them."""
+
+
+class ShowsAnswers(Protocol):
+    def note_shown(self, key: str) -> None: ...
+
+
+def note_told(agent: ShowsAnswers, request: web.Request, error: Exception) -> None:
+    """Why there is no answer is told now, if anybody is there; else it stays for whoever fetches it."""
+    if isinstance(error, TurnFailed) and error.key and is_there(request):
+        agent.note_shown(error.key)
+
+
+def is_there(request: web.Request) -> bool:
+    """Whether whoever sent it still listens."""
+    transport = request.transport
+    return transport is not None and not transport.is_closing()
 
 
 def is_retried(status: int) -> bool:

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from ...core.events import Answer
 from ..ports import TurnAgent
-from .repeats import Attempt, is_there
-from .turn_errors import explain_turn
+from .repeats import Attempt
+from .turn_errors import explain_turn, is_there, note_told
 
 
 async def give(
@@ -25,4 +25,6 @@ async def give(
     except ConnectionError:
         raise
     except Exception as error:  # whatever it was, a turn may have done something by then
-        raise await explain_turn(agent.store, attempt.inbound, error) from error
+        refused = await explain_turn(agent.store, attempt.inbound, error)
+        note_told(agent, request, error)
+        raise refused from error

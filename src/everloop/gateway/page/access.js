@@ -45,21 +45,23 @@ export class AccessTab {
 
   tokens(known) {
     const name = h("input", { "aria-label": told.tokenName, placeholder: told.tokenExample, maxlength: 100, required: true });
+    const platforms = h("input", { "aria-label": told.tokenPlatforms, placeholder: told.tokenPlatformsHint, autocapitalize: "none", spellcheck: "false" });
     const boxes = Object.entries(told.scopes).map(([scope, what]) => h("label.check", { title: what }, h("input", { type: "checkbox", name: scope, checked: scope === "read" || scope === "chat" }), scope));
     const submit = async (event) => {
       event.preventDefault();
       const scopes = [...event.currentTarget.querySelectorAll("input:checked")].map((box) => box.name);
       try {
-        const { token } = await post("/api/tokens", { name: name.value.trim(), scopes });
+        const named = platforms.value.split(",").map((each) => each.trim()).filter(Boolean);
+        const { token } = await post("/api/tokens", { name: name.value.trim(), scopes, platforms: named });
         await this.tellToken(token);
         this.drawOwn();
       } catch (error) { toast(error.message, "bad"); }
     };
     return h("form.tile", { onsubmit: submit }, h("b", {}, told.tokensTitle),
       h("small", {}, told.tokensHint),
-      known.map((each) => h("div.row.spread", {}, h("span", { title: told.made(moment(each.at)) }, `${each.name}: ${each.scopes.join(", ")}`),
+      known.map((each) => h("div.row.spread", {}, h("span", { title: told.made(moment(each.at)) }, told.tokenRow(each.name, each.scopes.join(", "), each.platforms.join(", "))),
         iconButton("close", told.revokeNamed(each.name), () => this.revoke(each)))),
-      name, h("div.row", {}, boxes), h("div.row", {}, h("button", { type: "submit" }, told.makeToken)));
+      name, h("div.row", {}, boxes), platforms, h("div.row", {}, h("button", { type: "submit" }, told.makeToken)));
   }
 
   tellToken(token) {

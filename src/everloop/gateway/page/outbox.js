@@ -29,11 +29,13 @@ export class OutboxPage {
 
   draw(outbox, tasks) {
     const given = outbox.filter((each) => each.state === "failed");
-    const tried = outbox.filter((each) => each.state !== "failed");
+    const tried = outbox.filter((each) => each.state !== "failed" && !each.polled);
+    const fetched = outbox.filter((each) => each.state !== "failed" && each.polled);
     this.body.replaceChildren(...[
       outbox.length ? null : h("div.empty", {}, h("h2", {}, said.allArrived), h("p", {}, said.allArrivedHint)),
       this.list(said.givenUp, said.givenUpHint, given),
       this.list(said.triedAgain, said.triedAgainHint, tried),
+      this.list(said.forBots, said.forBotsHint, fetched),
       h("p.hint", {}, h("a", { href: "#/settings/health" }, isWell(tasks) ? said.runsWell : said.runsBadly))].filter(Boolean));
   }
 
@@ -43,12 +45,14 @@ export class OutboxPage {
   }
 
   row(each) {
-    const next = each.state === "pending" ? said.next(moment(each.due)) : each.state === "sending" ? said.beingSent : "";
+    const later = each.due * 1000 > Date.now();
+    const next = each.polled ? (each.state === "sending" && later ? said.botHasIt(moment(each.due)) : "")
+      : each.state === "pending" ? said.next(moment(each.due)) : each.state === "sending" ? said.beingSent : "";
     const waits = each.state !== "sending";
     return h("article.tile.letter", { "data-id": each.id },
       h("div.row.spread", {}, h("b", {}, each.chat), each.queued ? h("span", { title: moment(each.queued) }, when(each.queued)) : null),
       h("p.text", {}, each.text || said.noText),
-      h("small.why", {}, each.why || said.noReason),
+      each.polled && !each.why ? h("small", {}, said.waitsForBot) : h("small.why", {}, each.why || said.noReason),
       h("small", {}, [said.tries(each.attempts, each.queued ? moment(each.queued) : "?"), next].filter(Boolean).join(", ")),
       waits ? h("div.row", {},
         h("button.small", { type: "button", "aria-label": said.sendAgainTo(each.chat), onclick: () => this.again(each) }, said.sendAgain),

@@ -69,7 +69,8 @@ export const told = spoken({
   scopes: { read: "look at everything", chat: "speak and change conversations", approve: "answer questions", admin: "settings and tokens" },
   password: "Password", currentPassword: "Current password", newPassword: "New password", newPasswordHint: "New password, 8 characters or more", passwordSet: "The password is set. Other browsers are logged out.",
   hasPassword: "With it you log in from any browser.", noPassword: "There is none yet: set one, or you will need a new link each time you log in.", changePassword: "Change password", setPassword: "Set password",
-  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", made: (time) => `made ${time}`,
+  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", tokenPlatforms: "Platforms that a bot with this token speaks for", tokenPlatformsHint: "Bot's platforms: discord, irc",
+  tokenRow: (name, scopes, platforms) => (platforms ? `${name}: ${scopes}; speaks for ${platforms}` : `${name}: ${scopes}`), made: (time) => `made ${time}`,
   newToken: "The new token", shownOnce: "It is shown this once; only a hash of it is kept.", copy: "Copy", done: "Done",
   revoke: "Revoke", revokeNamed: (name) => `Revoke ${name}`, revokeTitle: (name) => `Revoke ${name}?`, revokeText: "Programs that use it are refused from this moment on.",
   allowedAhead: "Standing permissions", allowedHint: "Calls like one that you were asked about, which are not asked again.",
@@ -88,6 +89,7 @@ export const told = spoken({
   // The outbox
   allArrived: "Everything has arrived", allArrivedHint: "Answers that a channel could not deliver stand here, with the reason, to be sent again or dropped.",
   givenUp: "Given up", givenUpHint: "They are kept until you send them again or drop them.", triedAgain: "Tried again", triedAgainHint: "For a day, less and less often; then they are given up.",
+  forBots: "For bots to fetch", forBotsHint: "Said on a platform: a bot with a token that names it fetches them at /message/outbox.", waitsForBot: "no bot has confirmed it yet", botHasIt: (time) => `a bot has it until ${time}`,
   next: (time) => `next ${time}`, beingSent: "being sent now", noText: "(no text)", noReason: "no reason was given", tries: (number, time) => `${number} ${number === 1 ? "try" : "tries"} since ${time}`,
   sendAgain: "Send again", sendAgainTo: (chat) => `Send again to ${chat}`, sentAgain: "It is sent again, where the channel runs.",
   drop: "Drop", dropTo: (chat) => `Drop what goes to ${chat}`, dropTitle: "Never send it?", dropText: (chat) => `What waits for ${chat} stays in the conversation, and does not leave any more.`, dropped: "It is not sent any more.",

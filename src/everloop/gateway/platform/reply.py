@@ -7,11 +7,13 @@ from aiohttp import web
 
 from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import CallReturned
+from ...core.mail import Inbound, Said
 from ...core.ports import Log
 from ...core.tool import ToolCall
 from ...readings.calls import calls_in
 from ..http.errors import Refused, refused_at_http_door
 from ..http.handler import Handler
+from ..http.repeats import Attempt
 from ..http.streaming import AnswerDelta, SseEvent
 from ..signed_links import Links
 
@@ -40,10 +42,28 @@ def _described(call: ToolCall, came: CallReturned | None) -> dict[str, Any]:
     return {"name": call.name, "arguments": call.args, **told}
 
 
+# The turn has come to a question, which waits in the outbox; so will the answer.
+ASKED: dict[str, Any] = {
+    "content": "",
+    "files": [],
+    "unknown": [],
+    "error": None,
+    "tool_calls_metadata": [],
+    "waiting": True,
+}
+
+
+def is_asked(refused: Refused, inbound: Inbound) -> bool:
+    """Whether nothing is wrong: whoever wrote can be asked, and somebody is."""
+    letter = inbound.letter
+    return refused.code == "session_waits" and isinstance(letter, Said) and not letter.unattended
+
+
 class PlatformStream:
-    def __init__(self, store: Log, links: Links) -> None:
+    def __init__(self, store: Log, links: Links, attempt: Attempt) -> None:
         self._store = store
         self._links = links
+        self._attempt = attempt
 
     def more(self, piece: AnswerDelta) -> Iterator[SseEvent]:
         if piece.reasoning:
@@ -61,6 +81,8 @@ class PlatformStream:
         return [*(self.more(missing) if missing else ()), (await body_of(self._store, answer, self._links), "done")]
 
     def fail(self, refused: Refused) -> list[SseEvent]:
+        if is_asked(refused, self._attempt.inbound):
+            return [(ASKED, "waiting")]
         return [({"error": _error(refused)}, "error")]
 
 

@@ -38,12 +38,15 @@ class PlatformMessage(Struct):
     platform_thread_id: _Name | None = None
     attachments: Annotated[list[PlatformAttachment], Meta(max_length=MOST_ATTACHMENTS)] = []
     id: _Name | None = None
+    attended: bool = False  # whoever wrote can be asked: the bot fetches questions from the outbox
 
 
 async def write(agent: TurnAgent, request: web.Request) -> Inbound:
-    bot = principal_of(request).user
+    principal = principal_of(request)
+    bot = principal.user
     plain = read_json(await read_body(request))
     message = shaped(plain, PlatformMessage)
+    principal.check_speaks_for(message.platform)
     # What a bot says of who speaks is believed of the owner's: another's knows nobody whom the owner has introduced.
     known_as = message.platform if bot == OWNER else f"{escaped(bot)}/{message.platform}"
     author = await _person_by(agent, author_of(known_as, message.platform_user_id))
@@ -56,8 +59,7 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     if not parts:
         raise Refused(400, "message_refused", "The message is empty.", param="content")
     server = "/".join(address.chat.split("/")[:2]) if message.platform_server_id else ""  # of that platform
-    letter = Said(tuple(parts), author, str(address), unattended=True, principal=whose, server=server)
-    principal = principal_of(request)
+    letter = Said(tuple(parts), author, str(address), unattended=not message.attended, principal=whose, server=server)
     if scope := lacking(principal, letter):
         raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")
     named = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else ""
