@@ -3,7 +3,8 @@
     python bench/one.py SYSTEM MEASURE BASE [STORE_URL]
 
 SYSTEM is floor, floor-synced (which keeps what is said on the disk), everloop (embedded in a program on plain asyncio)
-or everloop-own (in its own process, as the command `everloop` runs it).
+or everloop-own (in its own process, as the command `everloop` runs it). In everloop-person and everloop-person-own not
+the owner speaks but a user with a persona and a budget of tokens and money for the month.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ import aiohttp
 
 HOMES = Path(__file__).parent / ".homes"  # on the disk, for /tmp may be memory, where nothing has to be synced
 Ask = Callable[[str, str], Awaitable[object]]
+PERSON = "web:anna"
 _BOTH: Any = ("user", "assistant")
 
 
@@ -45,6 +48,8 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             await floor.close()
         return
     import everloop
+    from everloop.core.budget import Limit
+    from everloop.core.people import Role
 
     @everloop.tool(everloop.Effect.READ, local=True, polls=True)
     async def look() -> str:
@@ -58,15 +63,30 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             "agents": {"defaults": told},
             "providers": {"custom": {"api_base": base}},
             "store": {"url": store},
+            "prices": {"m": {"input": 1.0, "output": 2.0}},
             "tools": {"disabled": ["*"]},  # both send one tool: what is compared is what is done, not what is asked for
         }
-        async with everloop.open(home=home, settings=settings, tools=[look]) as agent:
+        if system == "everloop-person":
+            # As many words as the owner's prompt has, so that both send as much.
+            settings["agents"] = {"defaults": {**told, "system_prompt": "You"}}
+            settings["personas"] = {"helper": {"prompt": "are helpful.", "tools": ["look"], "places": ["default"]}}
+        async with everloop.open(home=home, settings=settings, tools=[look], roles={PERSON: Role.USER}) as agent:
+            ask = agent.ask
+            if system == "everloop-person":
+                await agent.budgets.assign(PERSON, "month", Limit(10**12, 10**15))
+                ask = _asked_by(agent.user(PERSON))
 
             async def watch(text: str, session: str) -> None:
                 async for _ in agent.stream(text, session):
                     pass
 
-            yield System(agent.ask, watch, agent, home)
+            yield System(ask, watch, agent, home)
+
+
+def _asked_by(person: Any) -> Ask:
+    """In sessions of theirs, whose names are not worked out anew: that is nothing of what is measured."""
+    named = lru_cache(lambda session: f"{PERSON}:{session.partition(':')[2]}")
+    return lambda text, session: person.ask(text, named(session))
 
 
 async def turns(ask: Ask, count: int, session: str = "", warm: int = 10, things: int = 1000) -> dict[str, float]:
@@ -248,8 +268,18 @@ async def profile(ask: Ask) -> dict[str, float]:
     return result
 
 
+def _look_rarely() -> None:
+    """Limits are looked up once a second, which is once in a thousand turns, and where instructions are counted, which
+    takes fifty times as long, once in a few."""
+    from everloop.runtime import budgets
+
+    budgets.SECONDS = 3600.0
+
+
 async def main() -> None:
     name, measure, base, *rest = sys.argv[1:]
+    if "person" in name and measure.startswith("turns="):
+        _look_rarely()
     async with opened(name.removesuffix("-own"), base, *rest) as system:
         match measure:
             case "turn":
@@ -286,7 +316,7 @@ async def main() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    if sys.argv[1] == "everloop-own":
+    if sys.argv[1].endswith("-own"):
         from everloop.cli.process import run
 
         run(main())

@@ -385,8 +385,30 @@ def measure_postgres() -> None:
         measure_crowd(anew, "≥ 0.6 ×", "PostgreSQL, 500 sessions at once")
 
 
+def measure_person() -> None:
+    """A turn of a user with a persona and a budget, against the owner's plain one."""
+    _measure_person("SQLite", in_the_home)
+    with postgres_stores() as anew:
+        _measure_person("PostgreSQL", anew)
+
+
+def _measure_person(name: str, store: Callable[[], str]) -> None:
+    systems = ["everloop-own", "everloop-person-own"]
+    with model(ONE_CHUNK) as base:
+        owner, person = rounds(systems, "turn", base, 5, store).values()
+    for what in ("cpu", "wall"):
+        detail = f"{person[what] * 1e3:.2f} ms against {owner[what] * 1e3:.2f} ms"
+        say(
+            f"a turn with persona and budget against the owner's, {name}, {what}",
+            person[what] / owner[what],
+            "≤ 1.1 ×",
+            detail,
+        )
+
+
 MEASURES: dict[str, Callable[[], None]] = {
     "turn": measure_turn,
+    "person": measure_person,
     "tools": measure_tools,
     "burst": measure_burst,
     "growth": measure_growth,

@@ -84,7 +84,7 @@ def places_of(value: Any, above: str = "") -> set[str]:
 # that is added to an entry and holds what somebody said has to be blanked in readings/erasing.py, or this fails.
 STAYS = {
     "user_said": {
-        *("author", "address", "principal", "source", "terms", "server"),
+        *("author", "address", "payer", "principal", "source", "terms", "server"),
         *("before.answers", "before.calls.id", "before.calls.name"),  # of what a client brings, into its own place
     },
     "model_called": {"model", "prefix"},
@@ -98,7 +98,7 @@ STAYS = {
     "stopped": {"by"},
     "resumed": {"after"},
     "gave_up": {"reason", "error"},
-    "compaction_asked": {"by"},
+    "compaction_asked": {"by", "payer"},
     "undoing": {"whose", "by", "address", "terms"},
     "agent_told": {"address", "by"},
 }

@@ -191,7 +191,7 @@ async def test_a_guest_in_the_same_conversation_cannot_answer(house, act: Act, t
         await agent.tell(letter("act", "e1"))
         asked = await first_question(agent)
         refused = await agent.ask(f"/approve {asked.id}", author="guest")
-        assert refused.content == "/approve is not for guests: it needs an admin."
+        assert refused.content == "/approve is not for guests: it needs a user."
         assert [each.id for each in await settled(agent)] == [asked.id]
     assert runs(tmp_path) == []
 

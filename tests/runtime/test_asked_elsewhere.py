@@ -88,7 +88,7 @@ async def test_who_may_answer_is_asked_where_they_were_last_and_the_first_answer
     assert owner.startswith(f"fake:{asks} wants this, in fake:{asks}.\nMay I run act\n")
     name = NAME.search(owner)[1]
     await post.says(asks, f"/approve {name}")
-    assert (await post.told(asks, 2))[1].startswith("/approve is not for")
+    assert (await post.told(asks, 2))[1].startswith(("/approve is not for", f"This is not for fake:{asks}"))
     await post.says("ada", f"/approve {name}")
     assert (await post.told("ada", 3))[2] == "act is allowed."
     assert (await post.told("me", 3))[2] == f"act ({name}) was allowed by somebody else."

@@ -17,7 +17,8 @@ from everloop.core.mail import Address, Inbound, Notice
 from everloop.core.people import Role
 from everloop.core.prompt import Prompt, Usage
 from everloop.core.tool import Effect
-from everloop.runtime.budgets import BudgetControl, Payer, said_full
+from everloop.runtime.budget_words import said_full
+from everloop.runtime.budgets import BudgetControl, Payer
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait
 from everloop.testing.clock import SimulatedClock
 from everloop.testing.model_server import ModelServer
@@ -180,7 +181,7 @@ async def test_where_others_read_along_no_numbers_and_no_model_are_told(tmp_path
     payers = [Payer("p", role, in_group=in_group) for role in (Role.ADMIN, Role.GUEST) for in_group in (True, False)]
     mine, house = (Bound(Account(who, "month"), Limit(777), Spending(Account(who, "month"), 5)) for who in ("p", HOUSE))
     cost = Cost(1000, 1000, None)
-    told = [[said_full(bound, payer, cost) for bound in (mine, house)] for payer in payers]
+    told = [[said_full(bound, payer.reader, cost) for bound in (mine, house)] for payer in payers]
     assert [["777" in each for each in both] for both in told] == [
         [False, False],
         [True, True],

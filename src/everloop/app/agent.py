@@ -270,9 +270,11 @@ class Agent:
         if found.held:
             await self._approvals.decide_on_file(found, allow, by, allowance)
             return found
-        letter, _ = await self._approvals.decide(found, allow, by, allowance)
+        letter, grant = await self._approvals.decide(found, allow, by, allowance)
         self._lanes.acting.note(found.requester)
-        await self.tell(letter)
+        receipt = await self._inbox.take(letter)
+        await self._approvals.keep(letter, grant)
+        self._inbox.wake(receipt, letter)
         return found
 
     async def grants(self) -> list[Grant]:

@@ -36,6 +36,7 @@ def budget_rules(section: BudgetSection) -> BudgetRules:
         warn_at=section.warn_at,
         cheaper_at=section.cheaper_at,
         cheaper_model=section.cheaper_model,
+        ask=section.ask,
     )
 
 

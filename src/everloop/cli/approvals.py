@@ -107,8 +107,9 @@ async def _decide(records: Records, arguments: argparse.Namespace, allow: bool, 
         return
     letter, grant = await approvals.decide(approval, allow, "owner", chosen)
     await records.store.receive(letter)
+    kept = await approvals.keep(letter, grant)
     terminal.answer(f"{approval.tool} ({approval.id}) is {'allowed' if allow else 'not allowed'}.")
-    if grant:
+    if grant and kept:
         terminal.note(f"So is, {extent(grant, time.time())}: {described(grant, grant.thread)}")
         terminal.note(f"Take it back with: everloop approvals revoke {grant.id}")
     terminal.note("It goes on at once where everloop runs; else start it: everloop --continue")

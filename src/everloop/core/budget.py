@@ -141,10 +141,16 @@ def room_for_answer(cost: Cost, bounds: Sequence[Bound], rate: float) -> int:
 
 def first_full(cost: Cost, bounds: Sequence[Bound]) -> Bound | None:
     """The bound that the call would go beyond."""
+    tokens, money = cost.tokens, cost.money or 0
     for bound in bounds:
-        if cost.tokens > bound.left_tokens or (cost.money or 0) > bound.left_money:
+        if tokens > bound.left_tokens or money > bound.left_money:
             return bound
     return None
+
+
+def all_full(cost: Cost, bounds: Sequence[Bound]) -> tuple[Bound, ...]:
+    """The bounds that the call would go beyond."""
+    return tuple(each for each in bounds if first_full(cost, (each,)))
 
 
 def used_by(bound: Bound, charge: Charge) -> Bound:

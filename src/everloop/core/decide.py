@@ -12,6 +12,7 @@ from .approval import Policy, Stance, approval_id, digest_of
 from .log import (
     AgentTold,
     Answered,
+    Asked,
     CallReturned,
     CompactionAsked,
     Entry,
@@ -26,6 +27,7 @@ from .log import (
 )
 from .mail import Choose, ChoosePersona, CompactRequest, Decision, Mail, Notice, Said, Stop, Telling, Undo
 from .message import said
+from .overrun import OVERRUN, Overrun
 from .people import Role, role_of
 from .thread import STOPPED, Thread
 from .tool import Effect, ToolCall, ToolSpec, may_use, problems_of
@@ -142,6 +144,8 @@ def decide(thread: Thread, rules: Rules) -> Step:
         rules = structs.replace(rules, tools={}, overhead=0)
     if thread.open_calls:
         return _decide_on_calls(thread, rules)
+    if OVERRUN in thread.asked:
+        return _decide_on_overrun(thread)
     if thread.wants_room and not thread.undoing:
         return Compact()
     if thread.undoing:
@@ -158,6 +162,14 @@ def decide(thread: Thread, rules: Rules) -> Step:
     if used(thread, rules) > HARD * rules.limit:
         return _make_room(thread, rules)
     return CallModel(wrap=thread.turn.steps >= rules.max_steps)
+
+
+def _decide_on_overrun(thread: Thread) -> Step:
+    """Whoever may let it go beyond a budget has been asked, and has not said yes."""
+    overrun = thread.asked[OVERRUN].overrun
+    if OVERRUN not in thread.verdicts:
+        return Rest()
+    return GiveUp("budget", ModelFailed("budget", overrun.refusal if overrun else ""))
 
 
 def _waits(thread: Thread, rules: Rules) -> bool:
@@ -302,6 +314,7 @@ def heard(letter: Said, mail: int = 0) -> UserSaid:
         letter.terms,
         speaker=letter.speaker,
         server=letter.server,
+        payer=letter.payer,
     )
 
 
@@ -316,6 +329,7 @@ def announced(notice: Notice, mail: int) -> UserSaid:
         principal=notice.principal,
         terms=notice.terms,
         source=notice.source,
+        payer=notice.payer,
     )
 
 
@@ -324,7 +338,7 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
 
     What comes with another word about permissions waits, too: a script whose calls are to be denied is not asked in
     someone's place, and withdraws nobody's question. So does what is said by somebody who was not shown a question that
-    waits, as at another terminal."""
+    waits, as at another terminal, and what somebody else pays for."""
     match mail.letter:
         case Said() as letter:
             entry = heard(letter, mail.id)
@@ -338,11 +352,14 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
                 return WAIT
             if (letter.principal or letter.author) != thread.turn.principal or letter.terms is not None:
                 return WAIT
+            if (letter.payer or letter.author) != thread.turn.payer:
+                return WAIT
             if letter.instead is not None and not _questions(thread) <= set(letter.instead):
                 return WAIT
             if steering == "interrupt":
                 return Absorbed((Stopped(letter.author),), taken=False)
-            withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in thread.pending]
+            calls = [place for place in thread.pending if place != OVERRUN]  # what it may cost is asked all the same
+            withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in calls]
             return Absorbed((*withdrawn, *chosen, entry))
         case Stop() if thread.undoing:
             return Absorbed()  # files are put back all or none
@@ -357,16 +374,18 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             working = thread.owes_reply and not thread.turn.stopped and meant
             return Absorbed((Stopped(by),) if working or thread.wants_room else ())
         case Decision() as letter:
-            ours = letter.thread == thread.id and letter.answer == thread.answer
-            if not ours or letter.place not in thread.pending or not _may_decide(letter, thread, roles):
+            if letter.thread != thread.id or letter.place not in thread.pending:
+                return Absorbed()
+            asked = thread.asked[letter.place]
+            if letter.answer != asked.answer or not _may_decide(letter, asked, roles):
                 return Absorbed()
             return Absorbed((Answered(letter.answer, letter.place, letter.verdict, letter.by),))
         case Choose(model=model, by=by):
             return Absorbed((ModelChosen(model, by),))
         case ChoosePersona(persona=persona, by=by):
             return Absorbed((PersonaChosen(persona, by),))
-        case CompactRequest(by=by):
-            return Absorbed((CompactionAsked(by),))
+        case CompactRequest(by=by, payer=payer):
+            return Absorbed((CompactionAsked(by, payer),))
         case Notice() as notice:
             return WAIT if thread.owes_reply else Absorbed((announced(notice, mail.id),))
         case Telling() as word:
@@ -380,11 +399,17 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
 
 def _questions(thread: Thread) -> set[str]:
     """The names of what a person is asked."""
-    return {approval_id(thread.id, thread.answer, place, thread.asked[place].digest) for place in thread.pending}
+    asked = (thread.asked[place] for place in thread.pending)
+    return {approval_id(thread.id, each.answer, each.place, each.digest) for each in asked}
 
 
-def _may_decide(letter: Decision, thread: Thread, roles: Mapping[str, Role]) -> bool:
+def _may_decide(letter: Decision, asked: Asked, roles: Mapping[str, Role]) -> bool:
     """Time decides for nobody but against; a person needs the role, and must have seen what is asked."""
     if letter.verdict == "expired":
         return True
-    return role_of(letter.by, roles) >= APPROVER and letter.digest == thread.asked[letter.place].digest
+    return may_answer(asked.overrun, letter.by, role_of(letter.by, roles)) and letter.digest == asked.digest
+
+
+def may_answer(overrun: Overrun | None, person: str, role: Role) -> bool:
+    """Whether a question is for somebody of this role to answer: one about a call, or about going beyond a budget."""
+    return overrun.may_answer(person, role) if overrun else role >= APPROVER

@@ -5,6 +5,7 @@ by itself, the separators stay plain, and a name that is too long for a key is t
 digits and `_.-~@` stay as they are.
 """
 
+from functools import lru_cache
 from hashlib import sha256
 
 from .channel import traits_of
@@ -70,6 +71,7 @@ def direct_place(door: str, account: str) -> Address:
     return place_of(door, platform.replace("%3A", ":").replace("%25", "%"), "", user=user, room="")
 
 
+@lru_cache(maxsize=1000)
 def exact(key: str) -> Address:
     """The address that is written so and in no other way. Raises ValueError."""
     address = Address.parse(key)

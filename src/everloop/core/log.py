@@ -15,9 +15,11 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct, structs
 
+from .budget import Account
 from .errors import StoreCorrupt, StoreNewer
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
+from .overrun import Overrun
 from .people import is_chat
 from .prompt import Brought, Finish, Terms, Usage
 from .speakers import GroupSpeaker, header_of, in_group
@@ -56,6 +58,7 @@ class UserSaid(_Entry, frozen=True):
     source: str = ""  # what of the house says this on the author's behalf; "": the author does
     speaker: GroupSpeaker | None = None  # in a group: who the author was when they said it
     server: str = ""  # what the chat belongs to: a guild, a workspace; "": as it was
+    payer: str = ""  # who pays for the turn; "": its author
 
     @property
     def messages(self) -> list[Message]:
@@ -158,7 +161,10 @@ class Asked(_Entry, frozen=True):
     """A person has been asked whether a call may run: this call, as the digest binds it, until a time (Unix).
 
     `definition` is the digest of its tool, and `grounds` the folder that it runs in, after all that lie above it.
-    `told` are those who are asked elsewhere, for the requester may not answer; unless it was allowed ahead."""
+    `told` are those who are asked elsewhere, for the requester may not answer; unless it was allowed ahead.
+
+    With an `overrun` it is about no call but about a model that is to be asked, beyond a budget: its place is -1, and
+    `answer` the entry before the question."""
 
     answer: int
     place: int
@@ -168,6 +174,7 @@ class Asked(_Entry, frozen=True):
     definition: str = ""
     grounds: tuple[Ground, ...] = ()
     told: tuple[ToldApprover, ...] = ()
+    overrun: Overrun | None = None
 
 
 Verdict = Literal["allowed", "denied", "expired", "withdrawn", "unattended"]
@@ -248,6 +255,9 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     persona: str = ""
     persona_by: str = ""
     server: str = ""
+    payer: str = ""
+    overruns: tuple[Account, ...] = ()  # in which it may be asked so often still
+    calls_left: int = 0
 
 
 class Compacted(_Entry, frozen=True):
@@ -268,9 +278,10 @@ class Compacted(_Entry, frozen=True):
 
 
 class CompactionAsked(_Entry, frozen=True):
-    """Someone wants what was said to become a summary now."""
+    """Someone wants what was said to become a summary now, which `payer` pays for; "" is who wants it."""
 
     by: str = ""
+    payer: str = ""
 
 
 class Undoing(_Entry, frozen=True):

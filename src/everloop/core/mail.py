@@ -49,7 +49,8 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     leaves it as it is.
 
     `principal` is whose memory, files and workspace it is about; "" is its author's own. `terms` hold for the
-    conversation from here on, and `speaker` is who its author is to a group. No door sets any from what it is sent.
+    conversation from here on, and `speaker` is who its author is to a group. `payer` is who pays for what comes of it;
+    "" is its author. No door sets any from what it is sent.
     `server` is what the chat belongs to."""
 
     parts: tuple[Part, ...]
@@ -67,6 +68,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     model: str | None = None
     speaker: GroupSpeaker | None = None
     server: str = ""
+    payer: str = ""
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
@@ -104,9 +106,10 @@ class ChoosePersona(Struct, frozen=True, gc=False, tag="persona", omit_defaults=
 
 
 class CompactRequest(Struct, frozen=True, gc=False, tag="squeeze", omit_defaults=True):
-    """Someone wants what was said to become a summary now."""
+    """Someone wants what was said to become a summary now, which `payer` pays for; "" is who wants it."""
 
     by: str = ""
+    payer: str = ""
 
 
 class Undo(Struct, frozen=True, gc=False, tag="undo", omit_defaults=True):
@@ -149,6 +152,7 @@ class Notice(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
     unattended: bool = False
     principal: str = ""
     terms: Terms | None = None
+    payer: str = ""  # "": on whose behalf it is said
 
 
 Letter = Said | Stop | Decision | Choose | ChoosePersona | CompactRequest | Undo | Telling | Notice

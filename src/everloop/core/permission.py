@@ -8,9 +8,12 @@ from typing import Literal
 from msgspec import Struct
 
 from .mail import Decision
+from .overrun import Overrun
 from .tool import Ground, Risk
 
 HOUR = 3600.0
+# What is asked about: a call that is to run, a change of a file that stands in prompts, a model beyond a budget.
+ApprovalKind = Literal["call", "file", "budget"]
 
 
 class FileState(Struct, frozen=True):
@@ -119,8 +122,8 @@ class Approval(Struct, frozen=True):
     wanted: WantedCall | None = None  # as it is compared with what was allowed ahead; None: it is about no call
     choices: tuple[str, ...] = ()
     held: Held | None = None  # it is about no call but this change of a file, which waits as long as it takes
+    overrun: Overrun | None = None  # it is about no call but about asking a model beyond a budget
 
     @property
-    def kind(self) -> Literal["call", "file"]:
-        """What is asked about: a call that is to run, or a change of a file that stands in prompts."""
-        return "file" if self.held else "call"
+    def kind(self) -> "ApprovalKind":
+        return "file" if self.held else "budget" if self.overrun else "call"

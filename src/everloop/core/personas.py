@@ -19,6 +19,7 @@ DEFAULT = "default"  # the place of those who have no other; said of a conversat
 NONE = "none"
 HERE = "this conversation"
 LONGEST = 20_000  # characters of a prompt
+REMEMBERED = 1000  # addresses of which it is known who answers there
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _PART = r"[^\s:/]+"
 _PLACE = re.compile(
@@ -108,6 +109,7 @@ class Personas:
         """Raises ValueError for a name or a place that is none, and for a place that two of them have."""
         self.named = personas
         self.at: dict[str, str] = {}
+        self._found: dict[tuple[str, str], str] = {}  # the place that counts, by address and server
         for persona in personas.values():
             if not is_name(persona.name):
                 raise ValueError(f"personas.{persona.name}: {WRONG_NAME}")
@@ -128,8 +130,18 @@ class Personas:
             instead_of = f"{wish.name} was chosen here, and is no longer open to {role.name.lower()}s."
         elif chosen:
             return PersonaChoice(chosen.name, HERE)
-        place = next((each for each in places_of(address, server) if each in self.at), "")
+        place = self._place_of(address, server)
         return PersonaChoice(self.at.get(place, ""), place, instead_of)
+
+    def _place_of(self, address: str, server: str) -> str:
+        """The narrowest place that has a persona; "" if none has."""
+        place = self._found.get((address, server))
+        if place is None:
+            if len(self._found) >= REMEMBERED:
+                self._found.clear()
+            place = next((each for each in places_of(address, server) if each in self.at), "")
+            self._found[address, server] = place
+        return place
 
     def open_to(self, role: Role) -> list[str]:
         """The names of those that someone of this role may choose."""

@@ -30,6 +30,7 @@ from .log import (
     Verdict,
 )
 from .message import Made, Message, Text, last_said, said, said_in_turn
+from .overrun import OVERRUN
 from .people import OWNER, is_chat
 from .personas import PersonaWish
 from .prompt import Transcript
@@ -87,7 +88,7 @@ class Thread:
         self.owes_reply = False
         self.address = ""
         self.just_compacted = False
-        self.wants_room = ""  # who has asked for a summary
+        self.wants_room = ""  # who has asked for a summary, and pays for it
         self.summary = ""
         self.facts: tuple[str, ...] = ()
         self.condensed = False  # whether the transcript begins with a summary
@@ -129,6 +130,8 @@ class Thread:
             case ModelCalled():
                 self._take_in_unheard()
                 self.turn.calling, self.turn.wrapping, self.turn.failure = True, entry.wrap, None
+                if self.turn.calls_left:
+                    self.turn.calls_left -= 1
                 self.prefix = entry.prefix or self.prefix
             case ModelSaid():
                 self._take_answer(entry)
@@ -142,6 +145,8 @@ class Thread:
                 self._take_result(entry)
             case Asked():
                 self.asked[entry.place] = entry
+            case Answered(place=place) if place == OVERRUN:
+                self._take_overrun(entry)
             case Answered():
                 self.verdicts[entry.place] = entry.verdict
                 call = self.open_calls.get(entry.place)
@@ -164,7 +169,7 @@ class Thread:
             case Compacted():
                 self._start_from(entry)
             case CompactionAsked():
-                self.wants_room = entry.by or OWNER
+                self.wants_room = entry.payer or entry.by or OWNER
             case Undoing():
                 self._begin_to_undo(entry)
             case TakenBack():
@@ -188,8 +193,9 @@ class Thread:
 
     @property
     def pending(self) -> list[int]:
-        """The places of calls that wait for a person's answer."""
-        return [place for place in self.open_calls if place in self.asked and place not in self.verdicts]
+        """The places of calls that wait for a person's answer, or that of asking a model beyond a budget."""
+        asked = (*self.open_calls, OVERRUN)
+        return [place for place in asked if place in self.asked and place not in self.verdicts]
 
     @property
     def outside(self) -> bool:
@@ -326,6 +332,15 @@ class Thread:
         elif self.owes_reply:
             self._take_in_unheard()
 
+    def _take_overrun(self, entry: Answered) -> None:
+        """A yes is for this turn, and what was asked is answered with it; a no ends the turn."""
+        asked = self.asked.get(OVERRUN)
+        if asked is None or asked.overrun is None or entry.verdict != "allowed":
+            self.verdicts[OVERRUN] = entry.verdict
+            return
+        del self.asked[OVERRUN]
+        self.turn.let_through(asked.overrun)
+
     def _end_if_stopped(self, cut: str = "") -> None:
         """`cut` is what had been said of the answer."""
         if self.turn.stopped and not self.open_calls:
@@ -339,6 +354,8 @@ class Thread:
             turn or self.turn.seq, seq=self.seq, text=text, address=self.address, reason=reason, error=error, cut=cut
         )
         self.owes_reply, self.undoing = False, None
+        if OVERRUN in self.asked:
+            self.asked, self.verdicts = {}, {}
         self.turn.end()
         unheard, self.unheard = self.unheard, []
         for seq, entry in unheard:

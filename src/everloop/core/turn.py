@@ -2,9 +2,11 @@
 
 from msgspec import Struct
 
+from .budget import Account
 from .exits import Exits
 from .log import CallReturned, Compacted, ModelFailed, ModelSaid, Standing, TakenBack, Undoing, UserSaid
 from .message import Made
+from .overrun import Overrun
 from .personas import PersonaWish
 from .prompt import Brought, Finish, Terms, Usage
 from .tool import ToolCall
@@ -42,12 +44,14 @@ class UndoProgress(Struct, gc=False):
 
 class Turn:
     """`seq` is the entry that began it, which is its id, and `requester` whose it is. `principal` is whose files and
-    workspace it works with: the requester, or the group in which they speak."""
+    workspace it works with: the requester, or the group in which they speak. `payer` is who pays for it: the requester,
+    or who wanted somebody's words to be answered again, or whose bot has brought them."""
 
     __slots__ = (
         "began",
         "brought",
         "calling",
+        "calls_left",
         "cost",
         "cut",
         "empties",
@@ -62,6 +66,8 @@ class Turn:
         "made",
         "mails",
         "model",
+        "overruns",
+        "payer",
         "preapproved",
         "principal",
         "requester",
@@ -83,6 +89,9 @@ class Turn:
         self.seq = seq
         self.requester = requester
         self.principal = principal or requester
+        self.payer = requester
+        self.overruns: tuple[Account, ...] = ()  # in which somebody lets it go beyond
+        self.calls_left = 0  # that it may make so
         self.terms = terms
         self.source = ""  # what of the house began it; "": the requester
         self.unattended = False
@@ -118,6 +127,7 @@ class Turn:
         """`terms` are those of the turn before."""
         turn = cls(seq, entry.author, entry.principal, entry.terms.within(terms) if entry.terms else terms)
         turn.unattended, turn.preapproved, turn.source = entry.unattended, entry.preapproved, entry.source
+        turn.payer = entry.payer or entry.author
         return turn
 
     @classmethod
@@ -126,7 +136,8 @@ class Turn:
         standing = entry.standing
         turn = cls(standing.turn, standing.requester, standing.principal, standing.terms)
         turn.unattended, turn.preapproved, turn.began = standing.unattended, standing.preapproved, standing.began
-        turn.source = standing.source
+        turn.source, turn.payer = standing.source, standing.payer or standing.requester
+        turn.overruns, turn.calls_left = standing.overruns, standing.calls_left
         turn.mails, turn.steps, turn.brought = list(standing.mails), standing.steps, standing.brought
         turn.usage, turn.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
@@ -166,7 +177,15 @@ class Turn:
             persona=persona.name,
             persona_by=persona.by,
             server=server,
+            payer=self.payer if self.payer != self.requester else "",
+            overruns=self.overruns,
+            calls_left=self.calls_left,
         )
+
+    def let_through(self, overrun: Overrun) -> None:
+        """Somebody has allowed it to go beyond a budget, also beyond those of an earlier yes."""
+        self.overruns = tuple(dict.fromkeys((*self.overruns, *overrun.accounts)))
+        self.calls_left = overrun.calls
 
     def finished(
         self, turn: int, *, seq: int, text: str | None, address: str, reason: str, error: str, cut: str

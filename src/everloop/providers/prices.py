@@ -43,14 +43,17 @@ class Price(Struct, frozen=True):
 
     def cost(self, usage: Usage) -> float:
         """The dollars of one call. Add up costs, not usages: a tier looks at each call by itself."""
-        reached = [tier for tier in self.tiers if usage.input > tier.above]
-        rates = max(reached, key=lambda tier: tier.above) if reached else self
+        rates = self._rates(usage.input) if self.tiers else self
         read = rates.input if rates.cache_read is None else rates.cache_read
         write = rates.input if rates.cache_write is None else rates.cache_write
         # A host that miscounts its cache must not make a call earn money.
         fresh = max(0, usage.input - usage.cache_read - usage.cache_write)
         dollars = fresh * rates.input + usage.cache_read * read + usage.cache_write * write
         return (dollars + usage.output * rates.output) / 1_000_000
+
+    def _rates(self, input: int) -> "Price | Tier":
+        reached = [tier for tier in self.tiers if input > tier.above]
+        return max(reached, key=lambda tier: tier.above) if reached else self
 
 
 class Prices:

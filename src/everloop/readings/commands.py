@@ -83,8 +83,8 @@ COMMANDS = {
             "/approve",
             _APPROVE,
             "[NAME [no | for TIME | here | host | argv PATTERN | …]]",
-            right=Right(Role.ADMIN, "read"),
-            given=Right(Role.ADMIN, "approve"),
+            right=Right(Role.USER, "read"),  # what is theirs to answer: of users that is what their own turn may cost
+            given=Right(Role.USER, "approve"),
         ),
         SlashCommand(
             "/pair",

@@ -40,6 +40,7 @@ from ..core.log import (
 )
 from ..core.mail import Address
 from ..core.message import Message, Text, said
+from ..core.overrun import Overrun
 from ..core.people import ERASED
 from ..core.thread import Thread
 from ..core.tool import FileChange, Risk, ToolCall
@@ -158,7 +159,8 @@ def blanked(entry: Entry) -> Entry:
             gone = {"file": "", "media": (), "changes": (), "made": ()}
             return structs.replace(entry, text=BLANK, origin=_blank(entry.origin), **gone)
         case Asked():
-            return structs.replace(entry, digest="", risk=Risk(entry.risk.level), grounds=(), told=())
+            overrun = Overrun((), BLANK, BLANK, entry.overrun.calls) if entry.overrun else None
+            return structs.replace(entry, digest="", risk=Risk(entry.risk.level), grounds=(), told=(), overrun=overrun)
         case Stopped():
             return structs.replace(entry, text=_blank(entry.text), reasoning="")
         case Undoing():

@@ -30,11 +30,15 @@ def question_of(approval: Approval) -> str:
 def asked_of(approval: Approval) -> str:
     if approval.held:
         return f"{approval.tool} was changed, and the change is held back. May it stay?\n{summary_of(approval)}"
+    if approval.overrun:
+        return approval.text
     return f"May I run {summary_of(approval)}"
 
 
 def summary_of(approval: Approval) -> str:
-    """The whole call or change, and what is known of its risk."""
+    """The whole call or change, and what is known of its risk; of what goes beyond a budget, what it would cost."""
+    if approval.overrun:
+        return approval.text
     return "\n".join((approval.text, *_described(approval.risk)))
 
 

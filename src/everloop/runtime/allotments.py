@@ -9,7 +9,8 @@ from ..core.budget import DOLLAR, GUESTS, HOUSE, Account, Bound, Limit, Per, Spe
 from ..core.errors import MailRefused
 from ..core.people import Role
 from ..core.ports import Budgets, Directory
-from .budgets import BudgetRules, said_spent, shown_money, shown_time
+from .budget_words import said_spent, shown_money, shown_time
+from .budgets import BudgetRules
 from .membership import Membership
 
 TOGETHER = {"house": HOUSE, "guests": GUESTS}  # who has a budget and is no person
@@ -106,6 +107,7 @@ class Allotments:
     async def begin_anew(self, who: str, per: Per, by: Role) -> str:
         owner, name, _ = await self._below(who, by)
         await self._store.begin_anew(owner, per)
+        self._changed()
         return name
 
     async def assign(self, owner: str, per: Per, limit: Limit | None) -> None:

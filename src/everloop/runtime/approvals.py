@@ -10,10 +10,11 @@ from msgspec import structs
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of
 from ..core.audit import acting_as, line_of, speaking_for
-from ..core.decide import APPROVER
+from ..core.decide import APPROVER, may_answer
 from ..core.errors import GrantRefused, MailRefused
 from ..core.log import Answered, Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
+from ..core.overrun import OVERRUN, Overrun
 from ..core.people import Role
 from ..core.permission import Allowance, Approval, Grant, Held, WantedCall
 from ..core.ports import Audit, Clock, Grants, Log, Mailroom, People, PromptFiles
@@ -24,10 +25,12 @@ from ..core.wording import one_line
 from ..readings.grants import DAY, choices_of, covers, granted
 from ..readings.held import difference, why_of
 from ..readings.questions import NOTHING_ALIKE, asked_of, question_of, shown
+from ..readings.verdicts import is_answered_by
 from .approvers import ReachedApprover, who_was_asked
 from .clock import MACHINE
 
 EXPIRES = 24 * 3600.0
+BEYOND = "budget"  # what is asked about, in the place of a tool
 
 
 def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ...], now: float) -> Asked:
@@ -35,6 +38,11 @@ def asking(thread: Thread, place: int, spec: ToolSpec, grounds: tuple[Ground, ..
     call = thread.open_calls[place]
     until, risk = now + EXPIRES, risk_of(call, spec, thread.before(place))
     return Asked(thread.answer, place, digest_of(call, spec), until, risk, definition_of(spec), grounds)
+
+
+def asking_beyond(thread: Thread, overrun: Overrun, now: float) -> Asked:
+    """The entry that says that somebody is asked whether a model may be, beyond a budget."""
+    return Asked(thread.seq, OVERRUN, overrun.digest, now + EXPIRES, overrun=overrun)
 
 
 def wanted(thread: Thread, asked: Asked) -> WantedCall:
@@ -82,7 +90,8 @@ def settled(thread: Thread, answered: Answered) -> list[Outbound]:
     if asked is None or not asked.told or answered.by.startswith("grant:"):
         return []
     name = approval_id(thread.id, asked.answer, asked.place, asked.digest)
-    text = f"{thread.open_calls[answered.place].name} ({name}) {_SETTLED[answered.verdict]}."
+    what = BEYOND if asked.overrun else thread.open_calls[answered.place].name
+    text = f"{what} ({name}) {_SETTLED[answered.verdict]}."
     return [
         Outbound(f"settled:{name}:{each.person}", Address.parse(each.session), text, "notice")
         for each in asked.told
@@ -95,9 +104,22 @@ def pending_in(thread: Thread, session: str) -> list[Approval]:
 
 
 def _approval(thread: Thread, asked: Asked, session: str) -> Approval:
-    call: ToolCall = thread.open_calls[asked.place]
     name = approval_id(thread.id, asked.answer, asked.place, asked.digest)
     decision = Decision(thread.id, asked.answer, asked.place, "denied", digest=asked.digest)
+    if asked.overrun:
+        return Approval(
+            id=name,
+            session=session,
+            requester=thread.turn.requester,
+            tool=BEYOND,
+            text=asked.overrun.question,
+            risk=asked.risk,
+            until=asked.until,
+            decision=decision,
+            address=thread.address,
+            overrun=asked.overrun,
+        )
+    call: ToolCall = thread.open_calls[asked.place]
     call_wanted = wanted(thread, asked)
     return Approval(
         id=name,
@@ -203,7 +225,7 @@ class Approvals:
         more what was shown; nothing of the kind can be `chosen` ahead."""
         assert approval.held is not None
         assert self._files is not None
-        await self._check_may_decide(by)
+        await self._check_may_answer(approval, by)
         if chosen:
             raise GrantRefused(NOTHING_ALIKE)
         told = await self._files.decide(approval.held, allow)
@@ -211,13 +233,16 @@ class Approvals:
         await self._store.note(line_of(deed, approval.held.name, {"change": approval.id}, speaking_for(by)))
         return told
 
-    async def _check_may_decide(self, by: str) -> None:
-        if await self._people.role(by) < APPROVER:
+    async def may_answer(self, approval: Approval, by: str) -> bool:
+        return may_answer(approval.overrun, by, await self._people.role(by))
+
+    async def _check_may_answer(self, approval: Approval, by: str) -> None:
+        if not await self.may_answer(approval, by):
             raise MailRefused(f"this is not for {by or 'guests'} to decide")
 
     async def answer(self, approval: Approval, allow: bool, by: str, event: str = "") -> Inbound:
         """The letter that answers it. Raises MailRefused for whom it is not to answer."""
-        await self._check_may_decide(by)
+        await self._check_may_answer(approval, by)
         asked, authority = approval.decision, speaking_for(by).by
         said: Literal["allowed", "denied"] = "allowed" if allow else "denied"
         verdict = Decision(asked.thread, asked.answer, asked.place, said, by, asked.digest, authority)
@@ -226,18 +251,23 @@ class Approvals:
     async def decide(
         self, approval: Approval, allow: bool, by: str, chosen: Allowance | None = None, event: str = ""
     ) -> tuple[Inbound, Grant | None]:
-        """The letter that answers it, and what is allowed ahead with that, which is kept. Raises MailRefused; then
-        nothing was decided."""
+        """The letter that answers it, and what would be allowed ahead with that: whoever posts the letter has it kept
+        then, with `keep`. Raises MailRefused; then nothing was decided."""
         letter = await self.answer(approval, allow, by, event)
         if chosen and not allow:
             raise GrantRefused("a no allows nothing ahead; nothing was decided")
-        if not allow:
-            await self._store.forget_grant(approval.id)  # of a yes that did not come to its end
-            return letter, None
-        grant = await self._grant(approval, chosen, by) if chosen else None
-        if grant:
+        return letter, await self._grant(approval, chosen, by) if chosen else None
+
+    async def keep(self, letter: Inbound, grant: Grant | None) -> bool:
+        """Keep what is allowed ahead with a letter that is posted, if it is the answer that counts: somebody may have
+        said no before. Before its thread is woken, so that the next of its calls finds it."""
+        if grant is None or not isinstance(letter.letter, Decision):
+            return False
+        opened = await self._store.open(letter.letter.thread)
+        counts = is_answered_by(letter.letter, opened.entries, [each.letter for each in opened.mail])
+        if counts:
             await self._store.keep_grant(grant)
-        return letter, grant
+        return counts
 
     async def _grant(self, approval: Approval, chosen: Allowance, by: str) -> Grant:
         if approval.wanted is None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..core.audit import AuditLine, Authority, line_of
 from ..core.log import Answered, Entry
 from ..core.mail import Decision
+from ..core.overrun import OVERRUN
 from ..core.people import Role
 from ..core.thread import Thread
 from ..core.tool import Effect, ToolSpec
@@ -43,8 +44,13 @@ def started(thread: Thread, places: Sequence[int], specs: Sequence[ToolSpec], ro
 
 
 def _about(thread: Thread, place: int) -> dict[str, str]:
+    if place == OVERRUN:
+        overrun = thread.asked[place].overrun
+        whose = [f"{each.owner} {each.per}" for each in overrun.accounts] if overrun else []
+        return {"budget": ", ".join(whose), "requester": thread.turn.requester}
     return {"tool": thread.open_calls[place].name, "requester": thread.turn.requester}
 
 
 def _key(thread: Thread, place: int) -> str:
-    return f"{thread.id}:{thread.answer}:{place}"
+    answer = thread.asked[place].answer if place == OVERRUN else thread.answer
+    return f"{thread.id}:{answer}:{place}"

@@ -180,12 +180,14 @@ class Book:
         """Fold entries and hold them for the next commit, with what they entail."""
         thread, commit = self.thread, self._next
         for entry in entries:
-            before = thread.finished
+            before, payer = thread.finished, thread.wants_room or thread.turn.payer
             thread.add(entry)
             commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
-                who = thread.turn.requester
-                commit.usage = (*commit.usage, Spent(thread.seq, entry.model, entry.usage, entry.cost, who, entry.own))
+                commit.usage = (
+                    *commit.usage,
+                    Spent(thread.seq, entry.model, entry.usage, entry.cost, payer, entry.own),
+                )
             elif isinstance(entry, Answered):
                 self.send(*settled(thread, entry))
             if thread.finished is not None and thread.finished is not before:

@@ -6,12 +6,13 @@ decided by the store, in the transaction of the call's intent.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct, structs
 
 from ..core.budget import (
+    BOUNDLESS,
     GUESTS,
     HOUSE,
     LEAST_ANSWER,
@@ -20,24 +21,25 @@ from ..core.budget import (
     Charge,
     Cost,
     Limit,
-    Per,
     Reservation,
     Spending,
-    dollars,
+    all_full,
     first_full,
     is_priced,
     money_of,
     room_for_answer,
     used_by,
 )
+from ..core.overrun import Overrun
 from ..core.people import Role
 from ..core.ports import Budgets
 from ..core.prompt import Usage
+from .budget_words import Reader, said_beyond, said_full, said_spent
 
 SECONDS = 1.0  # for which limits are known
 PEOPLE = 10_000  # whose limits are remembered
-_UNSEEN: tuple[float, Bound | None] = (0.0, None)
 Price = Callable[[Usage], float | None]
+_ANYWHERE = ("month", "day")  # what is counted wherever it is spent
 UNPRICED = (
     "Nobody knows what {model} costs, and there is a limit on money here, so it was not asked. Whoever runs this can "
     "say what it costs in the settings (prices), or choose another model."
@@ -53,6 +55,7 @@ class BudgetRules(Struct, frozen=True):
     warn_at: float = 0.0
     cheaper_at: float = 0.0
     cheaper_model: str = ""
+    ask: Literal["never", "admins", "requester"] = "never"  # who may let a turn go beyond a budget
 
     @property
     def roomy(self) -> float:
@@ -68,6 +71,13 @@ class Payer(Struct, frozen=True):
     thread: str = ""
     job: str = ""
     in_group: bool = False  # others read along
+    requester: str = ""  # whose turn it is
+    beyond: tuple[Account, ...] = ()  # in which somebody lets this turn spend more than there is
+
+    @property
+    def reader(self) -> Reader:
+        """To whom it is told what was spent."""
+        return Reader(self.id, self.role, self.in_group)
 
 
 class AllowedCall(Struct, frozen=True):
@@ -78,9 +88,34 @@ class AllowedCall(Struct, frozen=True):
 
 
 class Denied(Struct, frozen=True):
-    """It may not, and why."""
+    """It may not, and why: `full` has no room for what it would cost. Empty: room would not help."""
 
     text: str
+    full: tuple[Bound, ...] = ()
+    cost: Cost = Cost(0, 0, None)
+
+
+class _Seen:
+    """An account as it was looked at, until when that may be relied on, and how much may be used of it until then
+    before somebody has to look again."""
+
+    __slots__ = ("bound", "money", "tokens", "until", "used_money", "used_tokens")
+
+    def __init__(self, bound: Bound, roomy: float) -> None:
+        """`roomy` is the share up to which nothing depends on how much is left."""
+        limit, spent = bound.limit, bound.spent
+        self.until = time.monotonic() + SECONDS
+        self.bound = bound
+        self.tokens = BOUNDLESS if limit.tokens is None else int(roomy * limit.tokens) - spent.tokens
+        self.money = BOUNDLESS if limit.money is None else int(roomy * limit.money) - spent.money
+        self.used_tokens = self.used_money = 0
+
+    @property
+    def is_roomy(self) -> bool:
+        return self.used_tokens <= self.tokens and self.used_money <= self.money
+
+    def as_noted(self) -> Bound:
+        return used_by(self.bound, Charge("", self.used_tokens, self.used_money))
 
 
 class BudgetControl:
@@ -88,7 +123,7 @@ class BudgetControl:
         """`rules` are asked for each time, for the settings may change."""
         self._store = store
         self._rules = rules
-        self._spent: dict[Account, tuple[float, Bound | None]] = {}
+        self._spent: dict[Account, _Seen] = {}
         self._known: dict[tuple[str, Role], tuple[float, BudgetRules, dict[Account, Limit]]] = {}
 
     @property
@@ -108,16 +143,19 @@ class BudgetControl:
     def bounds_seen(self, payer: Payer) -> tuple[Bound, ...] | None:
         """The same, where it was seen a moment ago and nothing depends on how much is left: whether there is room is
         for the store to say. None: it has to be looked at."""
-        now, rules = time.monotonic(), self._rules()
+        now = time.monotonic()
         known = self._known.get((payer.id, payer.role))
-        if known is None or known[0] < now or known[1] is not rules:
+        if known is None or known[0] < now or known[1] is not self._rules():
             return None
         found = []
-        for account, limit in _in_place(known[2], payer):
-            until, bound = self._spent.get(account, _UNSEEN)
-            if until < now or bound is None or bound.limit != limit or bound.share > rules.roomy:
+        for account, limit in known[2].items():
+            placed = account if account.per in _ANYWHERE else _placed(account, payer)
+            if placed is None:
+                continue
+            seen = self._spent.get(placed)
+            if seen is None or seen.until < now or seen.bound.limit != limit or not seen.is_roomy:
                 return None
-            found.append(bound)
+            found.append(seen.bound)
         return tuple(found)
 
     async def _look_at(self, payer: Payer) -> tuple[Bound, ...]:
@@ -129,7 +167,8 @@ class BudgetControl:
         bounds = tuple(Bound(account, limit, spent.get(account, Spending(account))) for account, limit in accounts)
         if len(self._spent) >= PEOPLE:
             self._spent.clear()
-        self._spent |= {bound.account: (time.monotonic() + SECONDS, bound) for bound in bounds}
+        roomy = self._rules().roomy
+        self._spent |= {bound.account: _Seen(bound, roomy) for bound in bounds}
         return bounds
 
     async def bounds_anew(self, payer: Payer) -> tuple[Bound, ...]:
@@ -137,12 +176,20 @@ class BudgetControl:
         self._spent.clear()
         return await self.bounds(payer)
 
-    def note(self, charge: Charge) -> None:
-        """What was seen a moment ago has become more."""
+    def note(self, charge: Charge) -> tuple[Bound, ...]:
+        """What was seen a moment ago has become more. Those of its bounds are returned, as they are with it, of which
+        so much is gone that it may be told."""
+        scarce = []
         for bound in charge.reserved.bounds if charge.reserved else ():
-            until, seen = self._spent.get(bound.account, _UNSEEN)
-            if seen is not None:
-                self._spent[bound.account] = until, used_by(seen, charge)
+            seen = self._spent.get(bound.account)
+            if seen is None:
+                scarce.append(used_by(bound, charge))
+                continue
+            seen.used_tokens += charge.tokens or 0
+            seen.used_money += charge.money or 0
+            if not seen.is_roomy:
+                scarce.append(seen.as_noted())
+        return tuple(scarce)
 
     async def _limits(self, who: str, role: Role) -> dict[Account, Limit]:
         """By account, as yet without conversation or job."""
@@ -165,18 +212,23 @@ class BudgetControl:
     def plan(self, payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, price: Price, cost: Usage) -> "Plan":
         """Whether a call may be made that reads `cost.input` and answers with at most `cost.output` tokens. Where less
         is left than that, the answer may be shorter."""
+        if payer.beyond:
+            bounds = tuple(_unbounded(bound) if bound.account in payer.beyond else bound for bound in bounds)
         most = most_of(price, cost.input, cost.output)
-        if first_full(most, bounds):
-            room = room_for_answer(most, bounds, rate_of(price, cost.input, cost.output))
-            if min(LEAST_ANSWER, most.output) <= room < most.output:
-                most = most_of(price, cost.input, room)
+        if not first_full(most, bounds) and is_priced(most, bounds):
+            return _allowed(payer, bounds, key, most)
+        room = room_for_answer(most, bounds, rate_of(price, cost.input, cost.output))
+        if min(LEAST_ANSWER, most.output) <= room < most.output:
+            most = most_of(price, cost.input, room)
         return _planned(payer, bounds, key, model, most)
 
     async def denied(self, payer: Payer, account: Account, allowed: AllowedCall) -> Denied:
         """Somebody was quicker: there is no room in this account any more."""
         bounds = await self.bounds_anew(payer)
         full = next((bound for bound in bounds if bound.account == account), None)
-        return Denied(said_full(full, payer, allowed.cost) if full else "There is no room left in the budget.")
+        if full is None:
+            return Denied("There is no room left in the budget.")
+        return Denied(said_full(full, payer.reader, allowed.cost), (full,), allowed.cost)
 
     async def reserve(
         self, payer: Payer, key: str, model: str, price: Price, cost: Usage
@@ -193,18 +245,31 @@ class BudgetControl:
     async def charge(self, charge: Charge) -> None:
         await self._store.charge(charge)
 
-    def is_most_gone(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> bool:
-        """Whether there may be something to warn them of."""
+    async def warning(self, payer: Payer, scarce: Sequence[Bound]) -> str:
+        """What they are told when most of their own is gone, once a period; "" if there is nothing. `scarce` are those
+        that `note` has returned."""
         share = self.rules.warn_at
-        mine = (bound for bound in bounds if bound.account.owner == payer.id and not bound.spent.warned)
-        return bool(share) and any(used_by(bound, charge).share >= share for bound in mine)
-
-    async def warning(self, payer: Payer, bounds: tuple[Bound, ...], charge: Charge) -> str:
-        """What they are told when most of their own is gone with this, once a period; "" if there is nothing."""
-        for bound in (used_by(bound, charge) for bound in bounds if bound.account.owner == payer.id):
-            if bound.share >= self.rules.warn_at and await self._store.warn_once(bound.account):
+        for bound in scarce if share else ():
+            mine = bound.account.owner == payer.id and not bound.spent.warned
+            if mine and bound.share >= share and await self._store.warn_once(bound.account):
                 return said_spent(bound)
         return ""
+
+    def overrun(self, payer: Payer, denied: Denied) -> Overrun | None:
+        """What may be asked before a turn ends for this; None: nobody is asked. Guests never are, nor is anybody for
+        them: whoever writes is one, and could have others asked all day."""
+        ask = self.rules.ask
+        if ask == "never" or not denied.full or payer.role < Role.USER:
+            return None
+        theirs = all(bound.account.owner == payer.id for bound in denied.full)
+        own = ask == "requester" and theirs and payer.id == payer.requester
+        return Overrun(
+            accounts=tuple(bound.account for bound in denied.full),
+            question=said_beyond(denied.full, payer.reader, denied.cost, "You have" if own else f"{payer.id} has"),
+            refusal=denied.text,
+            least=Role.ADMIN if theirs and payer.role < Role.ADMIN else Role.OWNER,
+            answerer=payer.id if own else "",
+        )
 
     def is_tight(self, bounds: tuple[Bound, ...]) -> bool:
         """Whether a cheaper model is to answer."""
@@ -219,8 +284,12 @@ def _planned(payer: Payer, bounds: tuple[Bound, ...], key: str, model: str, most
     if not is_priced(most, bounds):
         plainly = payer.in_group or payer.role < Role.USER
         return Denied(UNPRICED.format(model="the model that answers here" if plainly else model))
-    if full := first_full(most, bounds):
-        return Denied(said_full(full, payer, most))
+    if full := all_full(most, bounds):
+        return Denied(said_full(full[0], payer.reader, most), full, most)
+    return _allowed(payer, bounds, key, most)
+
+
+def _allowed(payer: Payer, bounds: tuple[Bound, ...], key: str, most: Cost) -> AllowedCall:
     return AllowedCall(Reservation(key, payer.id, most.tokens, most.money or 0, bounds), most)
 
 
@@ -268,6 +337,10 @@ def _charged(allowed: AllowedCall, tokens: int, money: int) -> Charge:
     return Charge(allowed.reservation.key, tokens, money, allowed.reservation)
 
 
+def _unbounded(bound: Bound) -> Bound:
+    return structs.replace(bound, limit=Limit())
+
+
 def _in_place(limits: Mapping[Account, Limit], payer: Payer) -> list[tuple[Account, Limit]]:
     places = [(_placed(account, payer), limit) for account, limit in limits.items()]
     return [(account, limit) for account, limit in places if account is not None]
@@ -281,56 +354,3 @@ def _placed(account: Account, payer: Payer) -> Account | None:
         case "job":
             return structs.replace(account, scope=payer.job) if payer.job else None
     return account
-
-
-_IN: dict[Per, str] = {
-    "month": "this month",
-    "day": "today",
-    "session": "in this conversation",
-    "job": "in this run",
-}
-
-
-def said_full(bound: Bound, payer: Payer, cost: Cost) -> str:
-    """Why there is no answer: what was spent, of how much, and when that begins anew; the numbers not to others."""
-    account = bound.account
-    if payer.in_group or (account.owner != payer.id and payer.role < Role.ADMIN):
-        whose = {HOUSE: "everyone together", GUESTS: "all guests together"}.get(account.owner, "you")
-        return f"What {whose} may spend here is used up. {_resets(bound)}".strip()
-    needs = f"The next answer may need up to {_amount(bound, cost.tokens, cost.money or 0)}."
-    return f"{said_spent(bound)} {needs} Whoever runs this can raise the limit."
-
-
-def said_spent(bound: Bound) -> str:
-    account, spent, limit = bound.account, bound.spent, bound.limit
-    who = {HOUSE: "Everyone together has", GUESTS: "All guests together have"}.get(account.owner, "You have")
-    of = [
-        f"{each}"
-        for each in (
-            f"{spent.tokens:,} of {limit.tokens:,} tokens" if limit.tokens is not None else "",
-            f"{shown_money(spent.money)} of {shown_money(limit.money)}" if limit.money is not None else "",
-        )
-        if each
-    ]
-    held = spent.held_tokens or spent.held_money
-    running = f", and {_amount(bound, spent.held_tokens, spent.held_money)} are held for calls that run" if held else ""
-    return f"{who} spent {' and '.join(of)} {_IN[account.per]}{running}. {_resets(bound)}".strip()
-
-
-def shown_money(money: int) -> str:
-    amount = dollars(money)
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.6f}".rstrip("0")
-
-
-def shown_time(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _resets(bound: Bound) -> str:
-    return f"It begins anew on {shown_time(bound.spent.resets)}." if bound.spent.resets else ""
-
-
-def _amount(bound: Bound, tokens: int, money: int) -> str:
-    parts = [f"{tokens:,} tokens"] if bound.limit.tokens is not None else []
-    parts += [shown_money(money)] if bound.limit.money is not None else []
-    return " and ".join(parts)

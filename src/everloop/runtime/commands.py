@@ -12,6 +12,7 @@ from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
+from ..core.permission import Grant
 from ..core.personas import Personas
 from ..core.ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
 from ..core.rows import Action, SpentRow
@@ -49,6 +50,7 @@ class CommandEffect(Struct, frozen=True):
     reply: str
     otherwise: str = ""
     decision: Inbound | None = None  # on a question of another conversation, which is posted first
+    grant: Grant | None = None  # kept with the decision that is posted, if that counts
 
 
 class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Budgets, Protocol):
@@ -87,7 +89,7 @@ class SlashCommands:
         return find_command(text)
 
     async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
-        """What it comes to; nothing has happened yet, but that what a person allows ahead is kept."""
+        """What it comes to; nothing has happened yet."""
         role = await self._people.role(letter.author)
         came = acting.get()
         by = came.by if came.person == letter.author else f"{role.name.lower()} in {inbound.address.channel}"
@@ -119,7 +121,7 @@ class SlashCommands:
                     return CommandEffect(inbound, "none", reply)
                 return CommandEffect(structs.replace(inbound, letter=choosing), "tell", reply)
             case "/compact":
-                return await self._compact(inbound, letter.author)
+                return await self._compact(inbound, letter)
             case "/approve":
                 return await self._approve(rest.split(), inbound, letter.author)
             case "/pair":
@@ -169,13 +171,13 @@ class SlashCommands:
         made = await self._members.link_code(letter.author, str(inbound.address), inbound.event)
         return f"Say this from your other account, within ten minutes, to be the same person there: /link {made}"
 
-    async def _compact(self, inbound: Inbound, author: str) -> CommandEffect:
+    async def _compact(self, inbound: Inbound, letter: Said) -> CommandEffect:
         thread = await self._thread(inbound)
         known = thread.transcript.messages[int(thread.condensed) :] if thread else []
         enough = LEAST_AGAIN if thread and thread.condensed else LEAST_TOKENS
         if len(known) < LEAST or sum(map(rough, known)) < enough:
             return CommandEffect(inbound, "none", "There is too little in this conversation to make a summary of it.")
-        squeezing = structs.replace(inbound, letter=CompactRequest(author))
+        squeezing = structs.replace(inbound, letter=CompactRequest(letter.author, letter.payer))
         return CommandEffect(squeezing, "tell", "What was said before becomes a summary; nothing of it is lost.")
 
     async def _thread(self, inbound: Inbound) -> Thread | None:
@@ -201,7 +203,8 @@ class SlashCommands:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
         session = str(inbound.address)
         if not words:
-            waiting = await self._approvals.waiting(session)
+            open_here = await self._approvals.waiting(session)
+            waiting = [each for each in open_here if await self._approvals.may_answer(each, author)]
             return CommandEffect(
                 inbound,
                 "none",
@@ -224,8 +227,12 @@ class SlashCommands:
         reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
         if approval.address != session:
             decided = structs.replace(answer, event=f"decision:{approval.id}")
-            return CommandEffect(inbound, "none", reply, ANSWERED, decided)
-        return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply)
+            return CommandEffect(inbound, "none", reply, ANSWERED, decided, grant)
+        return CommandEffect(structs.replace(inbound, letter=answer.letter), "tell", reply, grant=grant)
+
+    async def keep(self, posted: Inbound, grant: Grant | None) -> None:
+        """What an answer to a question allows ahead, now that it is posted."""
+        await self._approvals.keep(posted, grant)
 
     async def _choose(self, wanted: str, inbound: Inbound, letter: Said) -> CommandEffect:
         try:

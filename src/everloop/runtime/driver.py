@@ -14,7 +14,6 @@ from typing import Any, Protocol, assert_never
 from msgspec import structs
 
 from ..core.briefing import Situation
-from ..core.budget import Bound, Charge
 from ..core.decide import (
     UNKNOWN,
     Ask,
@@ -31,7 +30,6 @@ from ..core.decide import (
     Verify,
     admit,
     decide,
-    used,
 )
 from ..core.errors import ModelMissing, OwnKeyRefused, ToolError
 from ..core.events import (
@@ -46,13 +44,12 @@ from ..core.log import (
     CallReturned,
     CallStarted,
     GaveUp,
-    ModelFailed,
     Stopped,
     TakenBack,
 )
 from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
-from ..core.people import OWNER, Role, is_chat
+from ..core.people import OWNER, Role
 from ..core.ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
 from ..core.thread import Thread
 from ..core.tool import CallContext, Effect
@@ -61,15 +58,18 @@ from .approvals import Approvals, ApprovalStore
 from .approvers import Approvers
 from .auditing import started
 from .book import Book
-from .budgets import BudgetControl, Denied, Payer
+from .budgets import BudgetControl
 from .calls import Toolbox
 from .clock import MACHINE
 from .compactor import Compactor
 from .context import Gallery
+from .excuses import EXCUSES, FOR_GUESTS
 from .interrupt import Interrupt
+from .length import is_told_by_the_call, may_be_too_long, overflow
 from .model_calls import ModelCalls
 from .models import Briefed, Model, Models
 from .own_keys import NO_OWN_KEYS, OwnKeys
+from .paid_calls import PaidCalls
 from .people import KnownPeople
 from .permission import PermissionQuestions
 from .tainting import Tainting, key_of
@@ -78,22 +78,6 @@ _log = logging.getLogger("everloop.driver")
 
 GONE_SECONDS = 60.0
 _ASKING = (CallModel, Compact)  # steps that ask a model
-
-EXCUSES = {
-    "resumed": "I was interrupted three times in a row while working on this, so I stopped. "
-    "Nothing of it runs any more; say it again if you want me to go on.",
-    "empty": "The model gave no answer, twice in a row. Please try again, or put it in other words.",
-    "futile": "I have done the same things over and over without getting any further, so I stopped. What I found is in "
-    "this conversation; tell me what to try instead.",
-    "context": "This conversation is too long for the model. Start a new one with /new; this one stays readable.",
-    "blocked": "This was not done: whoever asked for it may not speak with me any more.",
-}
-FOR_GUESTS = "I could not answer. Whoever runs this can look up why."  # a host's own words may name models and keys
-TOO_LONG = (
-    "This conversation is too long: it needs about {tokens:,} tokens, and {model} reads at most {limit:,} as far as is "
-    "known. Say less at once, start anew with /new, or choose a model that reads more with /model. If this one does, "
-    "say so in agents.defaults.context_window."
-)
 
 
 class DriverStore(ApprovalStore, Archive, Budgets, Protocol):
@@ -121,9 +105,7 @@ class Driver:
         own_keys: OwnKeys = NO_OWN_KEYS,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
-        self._own_keys = own_keys
-        self._budgets = budgets or BudgetControl(store)
-        self._store = store
+        budgets = budgets or BudgetControl(store)
         self._bus = bus
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
@@ -131,13 +113,14 @@ class Driver:
         self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
-        self._model_calls = ModelCalls(store, bus, gallery, self._budgets)
-        self._compactor = Compactor(models, bus, self._budgets, own_keys)
+        self._compactor = Compactor(models, bus, budgets, own_keys)
         self._steering: Steering = steering
         self._people = people or KnownPeople()
         self._clock = clock
         approvals = Approvals(store, self._people, files, clock)
         self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock, approvers)
+        calls = ModelCalls(store, bus, gallery, budgets)
+        self._paid_calls = PaidCalls(calls, budgets, models, self._people, bus, self.questions, own_keys)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
     @property
@@ -180,7 +163,7 @@ class Driver:
             role = await self._role(book)
             briefed = await self._briefed(book, role)
             step = decide(thread, _rules(briefed, thread, role))
-            if isinstance(step, _ASKING) and _may_be_too_long(thread, briefed, step):
+            if isinstance(step, _ASKING) and may_be_too_long(thread, briefed, step):
                 step = await self._measure_window(book, briefed, role, interrupt)
             if not isinstance(step, CallModel) and book.is_unposted:
                 await book.write()  # a turn that ends without a model call must know its letter's number first
@@ -198,7 +181,8 @@ class Driver:
                     if await book.rest():
                         return
                 case CallModel(wrap=wrap):
-                    await self._call_model(book, briefed, wrap, role, interrupt)
+                    if await self._paid_calls.make(book, briefed, wrap, role, interrupt):
+                        return
                 case RunCalls(places=places):
                     if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
                         await self._settle(book, changed)
@@ -212,17 +196,22 @@ class Driver:
                     if await self.questions.ask(book, places, role):
                         return
                 case GiveUp(reason="context", failure=None):
-                    self._give_up(book, _overflow(thread, briefed), role)
+                    self._give_up(book, overflow(thread, briefed), role)
                 case TakeBack(place=place):
                     await self._take_back(book, place)
+                case GiveUp(reason="budget", failure=failure) if failure:
+                    self._paid_calls.refuse(book, failure.text)
                 case GiveUp():
                     self._give_up(book, step, role)
                 case Compact():
-                    if _is_told_by_the_call(thread, briefed):
+                    if is_told_by_the_call(thread, briefed):
                         wrap = thread.turn.steps >= briefed.rules.max_steps
-                        await self._call_model(book, briefed, wrap, role, interrupt)
-                    elif not await self._compactor.make_room(book, briefed, interrupt, await self._payer(book, role)):
-                        self._give_up(book, _overflow(thread, briefed), role)
+                        if await self._paid_calls.make(book, briefed, wrap, role, interrupt):
+                            return
+                        continue
+                    payer = await self._paid_calls.payer(book, role)
+                    if not await self._compactor.make_room(book, briefed, interrupt, payer):
+                        self._give_up(book, overflow(thread, briefed), role)
                 case _:
                     assert_never(step)
 
@@ -267,63 +256,6 @@ class Driver:
             return before
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed
-
-    async def _call_model(self, book: Book, briefed: Briefed, wrap: bool, role: Role, interrupt: Interrupt) -> None:
-        """Ask the model, as far as whoever has asked may spend it; else the turn ends here, and says why. Who is
-        answered with a key of their own spends nothing of what is shared."""
-        payer, budgets = await self._payer(book, role), self._budgets
-        if self._own_keys.has(payer.id):
-            briefed = await self._asked_by(payer, briefed)
-        bounds: tuple[Bound, ...] | None = () if briefed.own else budgets.bounds_seen(payer)
-        if bounds is None:
-            bounds = await book.patiently(partial(budgets.bounds, payer))
-        thrifty = await self._cheaper(book, briefed, payer) if bounds and budgets.rules.cheaper_at else None
-        if thrifty and budgets.is_tight(bounds):
-            briefed, thrifty = thrifty, None
-            bounds = () if briefed.own else bounds
-        result = await self._model_calls.make(book, briefed, wrap, interrupt, payer, bounds)
-        if isinstance(result, Denied) and thrifty:
-            bounds = () if thrifty.own else bounds
-            result = await self._model_calls.make(book, thrifty, wrap, interrupt, payer, bounds)
-        if isinstance(result, Charge):
-            budgets.note(result)
-        if isinstance(result, Denied):
-            self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", result.text))
-            book.keep(GaveUp("budget", result.text))
-        elif result and not payer.in_group and budgets.is_most_gone(payer, bounds, result):
-            text = await book.patiently(partial(budgets.warning, payer, bounds, result))
-            if text:
-                self._bus.publish(Warned(book.thread.id, book.lease.head, "spent", text))
-
-    async def _payer(self, book: Book, role: Role) -> Payer:
-        """Who has asked, for an answer or for a summary; but in a conversation that belongs to somebody else, which is
-        one that a bot of theirs brings, it is they: their bot names whom it likes."""
-        thread, turn = book.thread, book.thread.turn
-        who = thread.wants_room or turn.requester
-        if book.owner not in ("", OWNER, who) and not is_chat(book.owner):
-            who = book.owner
-        if who != turn.requester:
-            role = Role.OWNER if who == OWNER else await book.patiently(partial(self._people.role, who))
-        run = f"{thread.id}:{turn.seq}" if turn.source else ""
-        return Payer(who, role, thread.id, run, in_group=thread.is_group)
-
-    async def _asked_by(self, payer: Payer, briefed: Briefed) -> Briefed:
-        """The same, asked as whoever pays for it has it asked."""
-        model = briefed.model
-        return Briefed(model, briefed.briefing, await self._own_keys.asked(payer.id, model.key, model.provider))
-
-    async def _cheaper(self, book: Book, briefed: Briefed, payer: Payer) -> Briefed | None:
-        """Told the same: the model for when little is left, where there is one that can read all of it."""
-        rules = self._budgets.rules
-        try:
-            model = await (self._models.look(rules.cheaper_model) if rules.cheaper_model else self._models.small())
-        except ModelMissing as error:
-            _log.warning("the cheaper model cannot be asked, %s answers: %s", briefed.model.name, error)
-            return None
-        if model is None or model.key == briefed.model.key:
-            return None
-        cheaper = await self._asked_by(payer, Briefed(model, briefed.briefing))
-        return cheaper if used(book.thread, cheaper.rules) <= cheaper.rules.limit else None
 
     async def _look_for(self, name: str) -> Model:
         """A model that was there when it was chosen. When it is gone, better another than none."""
@@ -447,28 +379,6 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         turn=thread.turn.seq,
         owner=book.owner,
     )
-
-
-def _may_be_too_long(thread: Thread, briefed: Briefed, step: Step) -> bool:
-    """So that the model's host is to be asked how much it can read, before anything else."""
-    refused = thread.turn.failure is not None and thread.turn.failure.error == "overflow"
-    rules = briefed.rules
-    return briefed.should_measure(used(thread, rules) - rules.overhead, refused, isinstance(step, Compact))
-
-
-def _is_told_by_the_call(thread: Thread, briefed: Briefed) -> bool:
-    """Whether to ask rather than to make room: nobody knows how much the model can read, and its host will say so."""
-    return briefed.model.unsure and thread.turn.failure is None and not thread.wants_room
-
-
-def _overflow(thread: Thread, briefed: Briefed) -> GiveUp:
-    return GiveUp("context", ModelFailed("overflow", _too_long(thread, briefed)))
-
-
-def _too_long(thread: Thread, briefed: Briefed) -> str:
-    if thread.turn.failure:  # the host itself has said so
-        return EXCUSES["context"]
-    return TOO_LONG.format(tokens=used(thread, briefed.rules), model=briefed.model.name, limit=briefed.rules.limit)
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

@@ -12,7 +12,7 @@ from ..core.failpoint import reach
 from ..core.keys import group_at
 from ..core.mail import Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
-from ..core.people import is_chat
+from ..core.people import OWNER, is_chat
 from ..core.ports import Archive, Bus, Mailroom
 from ..core.rows import Receipt
 from ..readings.commands import SlashCommand, unescaped
@@ -69,6 +69,8 @@ class Inbox:
             row = await self._store.session(str(inbound.address)) if leaves else None
             reply = await self._decided(effect) if effect.decision else effect.reply
             receipt = await self._store.command(effect.inbound, effect.action, reply, effect.otherwise)
+            if effect.grant and not effect.decision:
+                await self._commands.keep(effect.inbound, effect.grant)
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
@@ -84,6 +86,7 @@ class Inbox:
         """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""
         assert effect.decision is not None
         receipt = await self._store.receive(effect.decision)
+        await self._commands.keep(effect.decision, effect.grant)
         self._bus.wake(receipt.thread)
         return effect.reply if receipt.fresh else effect.otherwise
 
@@ -148,11 +151,16 @@ class Inbox:
 
 
 def _placed(inbound: Inbound) -> Inbound:
-    """In a group it is about the group's files, through whichever door it comes and whoever says it."""
+    """In a group it is about the group's files, through whichever door it comes and whoever says it. In a conversation
+    that is somebody else's, which a bot of theirs brings, it is they who pay: their bot names whom it likes."""
     letter = inbound.letter
-    if not isinstance(letter, Said) or letter.principal or not (whose := group_at(inbound.address, inbound.owner)):
+    if not isinstance(letter, Said):
         return inbound
-    return structs.replace(inbound, letter=structs.replace(letter, principal=whose))
+    if not letter.principal and (whose := group_at(inbound.address, inbound.owner)):
+        letter = structs.replace(letter, principal=whose)
+    if inbound.owner not in (OWNER, letter.author, "") and not letter.payer and not is_chat(inbound.owner):
+        letter = structs.replace(letter, payer=inbound.owner)
+    return inbound if letter is inbound.letter else structs.replace(inbound, letter=letter)
 
 
 def _unescaped(inbound: Inbound) -> Inbound:

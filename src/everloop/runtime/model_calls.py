@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Mapping
+from functools import partial
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ..core.budget import Bound, Charge
 from ..core.decide import WARNING, Rules, used
@@ -49,87 +50,109 @@ class ModelCalls:
         self, book: Book, briefed: Briefed, wrap: bool, interrupt: Interrupt, payer: Payer, bounds: tuple[Bound, ...]
     ) -> Denied | Charge | None:
         """What keeps it from being made, if anything of the `bounds` of who pays does; what it has used of them."""
-        thread, context, rules = book.thread, briefed.context, briefed.rules
-        recalled = await self._recall(book, rules) if thread.condensed else ""
-        tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
-        tail = unheaded(tail) if thread.is_group else tail
-        before, tokens = thread.prefix, used(thread, rules)
-        intent = ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")
+        thread = book.thread
+        recalled = await self._recall(book, briefed.rules) if thread.condensed else ""
+        asking = _asking(thread, briefed, wrap, recalled)
         allowed: AllowedCall | None = None
-        charge: Charge | None = None
         if bounds:
-            prompt = context.prompt(thread, tail, wrap)
-            plan = self._plan(payer, bounds, briefed, thread, prompt, tokens)
-            started = isinstance(plan, AllowedCall) and await book.write_if_room(plan.reservation, intent)
-            if not started and (book.full or isinstance(plan, Denied)):  # perhaps there is room for less
-                plan = self._plan(payer, await self._bounds_anew(book, payer), briefed, thread, prompt, tokens)
-                started = isinstance(plan, AllowedCall) and await book.write_if_room(plan.reservation, intent)
-            if isinstance(plan, Denied):
-                await book.write()  # a turn that ends without a model call must know its letter's number first
+            plan = await self._reserve(book, briefed, asking, payer, bounds)
+            if not isinstance(plan, AllowedCall):
                 return plan
-            if not started:
-                return await self._budgets.denied(payer, book.full, plan) if book.full else None
             allowed = plan
-        elif not await book.write(intent):
+        elif not await book.write(asking.intent):
             return None
         reach("model.intended")
-        called = thread.seq
-        mails = tuple(thread.turn.mails)
-        if thread.turn.steps == 0 and not thread.turn.failures and not thread.turn.empties:
-            self._bus.publish(TurnBegan(thread.id, book.lease.head, thread.turn.seq, mails))
-        draft = _Draft(self._bus, AnswerBegan(thread.id, book.lease.head, called, mails))
-        began, book.cut = time.monotonic(), ("", "")
+        draft, began = self._begin(book), time.monotonic()
+        said, charge = await self._answered(book, briefed, asking, allowed, draft, interrupt)
+        if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
+            self._tell_measures(book, briefed.rules, asking, said, time.monotonic() - began)
+        return charge
+
+    async def _reserve(
+        self, book: Book, briefed: Briefed, asking: "_Asking", payer: Payer, bounds: tuple[Bound, ...]
+    ) -> AllowedCall | Denied | None:
+        """Commit the intent with what the call may use; None: a stop has come."""
+        most, intent = _most(book.thread, briefed, asking), asking.intent
+        plan = self._plan(book, payer, bounds, briefed, most)
+        started = isinstance(plan, AllowedCall) and await book.write_if_room(plan.reservation, intent)
+        if not started and (book.full or isinstance(plan, Denied)):  # perhaps there is room for less
+            bounds = await book.patiently(partial(self._budgets.bounds_anew, payer))
+            plan = self._plan(book, payer, bounds, briefed, most)
+            started = isinstance(plan, AllowedCall) and await book.write_if_room(plan.reservation, intent)
+        if isinstance(plan, Denied):
+            await book.write()  # a turn that ends without a model call must know its letter's number first
+            return plan
+        if started:
+            return plan
+        return await self._budgets.denied(payer, book.full, plan) if book.full else None
+
+    def _plan(
+        self, book: Book, payer: Payer, bounds: tuple[Bound, ...], briefed: Briefed, most: Usage
+    ) -> AllowedCall | Denied:
+        model = briefed.model
+        return self._budgets.plan(payer, bounds, book.thread.id, model.name, model.price, most)
+
+    def _begin(self, book: Book) -> "_Draft":
+        """Tell that an answer comes, and with the first of a turn that this has begun."""
+        thread, head = book.thread, book.lease.head
+        turn, mails = thread.turn, tuple(thread.turn.mails)
+        if turn.steps == 0 and not turn.failures and not turn.empties:
+            self._bus.publish(TurnBegan(thread.id, head, turn.seq, mails))
+        book.cut = "", ""
+        return _Draft(self._bus, AnswerBegan(thread.id, head, thread.seq, mails))
+
+    async def _answered(
+        self,
+        book: Book,
+        briefed: Briefed,
+        asking: "_Asking",
+        allowed: AllowedCall | None,
+        draft: "_Draft",
+        interrupt: Interrupt,
+    ) -> tuple[ModelSaid | ModelFailed | None, Charge | None]:
+        """What the model has said, which is kept, and what that used; None: it was interrupted."""
+        thread, most = book.thread, CHARS * briefed.context.max_tokens
         said: ModelSaid | ModelFailed | None = None
+        charge: Charge | None = None
         try:
             with interrupt:
                 if thread.transcript.media:
                     await self._gallery.load_media(thread.transcript, thread.turn.principal)
+                prompt = briefed.context.prompt(thread, asking.intent.tail, asking.intent.wrap)
                 try:
-                    said = await self._ask(briefed, _within(allowed, context.prompt(thread, tail, wrap)), draft)
+                    said = await self._ask(briefed, _within(allowed, prompt), draft)
                 except ProviderError as error:
-                    said = ModelFailed(error.kind, str(error), *draft.cut(CHARS * context.max_tokens))
+                    said = ModelFailed(error.kind, str(error), *draft.cut(most))
             reach("model.answered")
             if said is not None:
                 book.keep(said)
             else:
-                book.cut = draft.cut(CHARS * context.max_tokens)
+                book.cut = draft.cut(most)
         finally:
             if allowed:  # also when the house closes in the middle of it
-                charge = _charge(allowed, briefed.model.price, said, draft.cut(CHARS * context.max_tokens))
+                charge = _charge(allowed, briefed.model.price, said, draft, most)
                 book.charge(charge)
             kept = isinstance(said, ModelSaid) or (interrupt.fired and bool(book.cut[0]))
-            self._bus.publish(AnswerEnded(thread.id, book.lease.head, called, kept=kept))
-        if isinstance(said, ModelSaid) and self._bus.hears(thread.id):
-            full = used(thread, rules) / rules.limit
-            measured = CallMeasured(
-                thread=thread.id,
-                seq=book.lease.head,
-                model=said.model,
-                usage=said.usage,
-                cost=said.cost,
-                seconds=time.monotonic() - began,
-                cached=said.usage.cache_read / max(1, said.usage.input),
-                prefix_changed=tuple(changed_parts(before, prefix)),
-                full=full,
-            )
-            self._bus.publish(measured)
-            if tokens / rules.limit < WARNING <= full:
-                self._bus.publish(Warned(thread.id, book.lease.head, "window", NEARLY_FULL))
-        return charge
+            self._bus.publish(AnswerEnded(thread.id, book.lease.head, draft.message, kept=kept))
+        return said, charge
 
-    async def _bounds_anew(self, book: Book, payer: Payer) -> tuple[Bound, ...]:
-        return await book.patiently(lambda: self._budgets.bounds_anew(payer))
-
-    def _plan(
-        self, payer: Payer, bounds: tuple[Bound, ...], briefed: Briefed, thread: Thread, prompt: Prompt, tokens: int
-    ) -> AllowedCall | Denied:
-        """`tokens` are those of the conversation, with what stands before it."""
-        model, brought = briefed.model, thread.turn.brought
-        reads = tokens + len(prompt.tail) // 3
-        if brought is not None:
-            reads += tokens_of(brought.instructions, (offered.spec for offered in brought.tools))
-        most = Usage(reads, prompt.max_tokens)
-        return self._budgets.plan(payer, bounds, thread.id, model.name, model.price, most)
+    def _tell_measures(self, book: Book, rules: Rules, asking: "_Asking", said: ModelSaid, seconds: float) -> None:
+        thread, head = book.thread, book.lease.head
+        full = used(thread, rules) / rules.limit
+        measured = CallMeasured(
+            thread=thread.id,
+            seq=head,
+            model=said.model,
+            usage=said.usage,
+            cost=said.cost,
+            seconds=seconds,
+            cached=said.usage.cache_read / max(1, said.usage.input),
+            prefix_changed=tuple(changed_parts(asking.before, asking.prefix)),
+            full=full,
+        )
+        self._bus.publish(measured)
+        if asking.tokens / rules.limit < WARNING <= full:
+            self._bus.publish(Warned(thread.id, head, "window", NEARLY_FULL))
 
     async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
         reply = await briefed.provider.reply(prompt, draft.show)
@@ -159,6 +182,34 @@ class ModelCalls:
         return book.recalled[1]
 
 
+class _Asking(Struct, frozen=True):
+    """A call that is about to be made: its intent, the fingerprint of what stands before the conversation, what that
+    was at the call before, and the tokens of the conversation with what stands before it."""
+
+    intent: ModelCalled
+    prefix: str
+    before: str
+    tokens: int
+
+
+def _asking(thread: Thread, briefed: Briefed, wrap: bool, recalled: str) -> _Asking:
+    context, before = briefed.context, thread.prefix
+    tail, prefix = context.tail(thread, wrap, recalled), context.prefix(wrap, thread.turn.brought)
+    tail = unheaded(tail) if thread.is_group else tail
+    intent = ModelCalled(briefed.model.name, tail, wrap, prefix if prefix != before else "")
+    return _Asking(intent, prefix, before, used(thread, briefed.rules))
+
+
+def _most(thread: Thread, briefed: Briefed, asking: _Asking) -> Usage:
+    """What the call reads, as far as is known, and how long its answer may be."""
+    brought, longest = thread.turn.brought, briefed.context.max_tokens
+    reads = asking.tokens + len(asking.intent.tail) // 3
+    if brought is not None:
+        reads += tokens_of(brought.instructions, (offered.spec for offered in brought.tools))
+        longest = min(brought.max_tokens or longest, longest)
+    return Usage(reads, longest)
+
+
 class _Draft:
     """Passes the pieces of an answer on as they come, and keeps them until it is whole."""
 
@@ -169,6 +220,11 @@ class _Draft:
         self._began = began
         self._shown: list[Delta] = []
         bus.publish(began)
+
+    @property
+    def message(self) -> int:
+        """The seq of the call that it answers."""
+        return self._began.message
 
     def show(self, delta: Delta) -> None:
         self._shown.append(delta)
@@ -197,12 +253,16 @@ def _within(allowed: AllowedCall | None, prompt: Prompt) -> Prompt:
     return structs.replace(prompt, max_tokens=allowed.cost.output)
 
 
-def _charge(allowed: AllowedCall, price: Price, said: ModelSaid | ModelFailed | None, cut: tuple[str, str]) -> Charge:
+def _charge(
+    allowed: AllowedCall, price: Price, said: ModelSaid | ModelFailed | None, draft: _Draft, most: int
+) -> Charge:
+    """`most` are the characters that count of an answer that broke off."""
     if isinstance(said, ModelSaid):
         return charge_for(allowed, price, said.usage, said.cost, said.text + said.reasoning)
+    cut = "".join(draft.cut(most))
     if isinstance(said, ModelFailed):
-        return charge_for_failure(allowed, price, said.error, "".join(cut))
-    return charge_for_cut(allowed, price, "".join(cut))
+        return charge_for_failure(allowed, price, said.error, cut)
+    return charge_for_cut(allowed, price, cut)
 
 
 def _marked(calls: tuple[ToolCall, ...], tools: Mapping[str, ToolSpec]) -> tuple[ToolCall, ...]:

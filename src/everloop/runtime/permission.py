@@ -9,10 +9,11 @@ from ..core.errors import ThreadGone
 from ..core.events import PermissionAsked
 from ..core.failpoint import reach
 from ..core.log import Answered, ToldApprover
+from ..core.overrun import OVERRUN, Overrun
 from ..core.people import Role
 from ..core.ports import Bus, Clock, Log
 from ..core.rows import MANY
-from .approvals import Approvals, asking, pending_in, question, wanted
+from .approvals import Approvals, asking, asking_beyond, pending_in, question, wanted
 from .approvers import Approvers, ReachedApprover
 from .auditing import granted
 from .book import Book
@@ -61,12 +62,31 @@ class PermissionQuestions:
                 unanswered = True
                 outbound, timer = question(thread, thread.asked[place], reached)
                 book.send(*outbound, timers=(timer,))
-        if not unanswered:
-            return False
-        rests = await book.rest()
+        return await self._rest(book) if unanswered else False
+
+    async def ask_beyond(self, book: Book, overrun: Overrun, role: Role) -> bool:
+        """Ask whether a turn may go beyond a budget, as `ask` does about calls; says whether the thread rests."""
+        thread = book.thread
+        reached = await self._reached_for(book, overrun, role)
+        asked = asking_beyond(thread, overrun, self._clock.now())
+        told = tuple(ToldApprover(each.person, each.session) for each in reached if each.session)
+        book.keep(structs.replace(asked, told=told) if told else asked)
+        outbound, timer = question(thread, thread.asked[OVERRUN], reached)
+        book.send(*outbound, timers=(timer,))
+        return await self._rest(book)
+
+    async def _rest(self, book: Book) -> bool:
+        thread, rests = book.thread, await book.rest()
         reach("approval.asked")
         self._bus.publish(PermissionAsked(thread.id, book.lease.head, tuple(pending_in(thread, thread.address))))
         return rests
+
+    async def _reached_for(self, book: Book, overrun: Overrun, role: Role) -> list[ReachedApprover]:
+        """Those who may answer it, unless the requester may themselves."""
+        if self._approvers is None or overrun.may_answer(book.thread.turn.requester, role):
+            return []
+        reached = await book.patiently(self._approvers.reached)
+        return [each for each in reached if overrun.may_answer(each.person, each.role)]
 
     async def _reached(self, book: Book, role: Role) -> list[ReachedApprover]:
         if role >= APPROVER or book.thread.turn.unattended or self._approvers is None:

@@ -275,11 +275,15 @@ def _edited(turn: LastTurn, letter: Said, session: str, text: str) -> Said:
         terms=turn.terms,
         speaker=letter.speaker,
         server=letter.server or turn.said[0].server,
+        payer=letter.payer,
     )
 
 
 def _repeated(turn: LastTurn, letter: Said, session: str) -> Said | Notice:
+    """The words stay their author's, and are answered again at the expense of who wants that."""
     first, parts = turn.said[0], tuple(part for entry in turn.said for part in entry.parts)
+    payer = letter.payer or letter.author
+    payer = "" if payer == first.author else payer
     if first.source:
         return Notice(
             text_of(parts),
@@ -290,6 +294,7 @@ def _repeated(turn: LastTurn, letter: Said, session: str) -> Said | Notice:
             unattended=letter.unattended,
             principal=first.principal,
             terms=turn.terms,
+            payer=payer,
         )
     return Said(
         parts,
@@ -301,6 +306,7 @@ def _repeated(turn: LastTurn, letter: Said, session: str) -> Said | Notice:
         terms=turn.terms,
         speaker=first.speaker,
         server=letter.server or first.server,
+        payer=payer,
     )
 
 

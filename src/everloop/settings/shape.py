@@ -219,6 +219,8 @@ class BudgetSection(_Section, frozen=True):
     warn_at: Annotated[float, Meta(ge=0, le=1)] = 0.8  # the share from which on one is told, once a period; 0: never
     cheaper_at: Annotated[float, Meta(ge=0, le=1)] = 0.0  # the share from which on cheaper_model answers; 0: never
     cheaper_model: str = ""  # "": agents.defaults.small_model
+    # Who is asked, before a turn ends for want of room, whether it may go beyond; for guests nobody ever is
+    ask: Literal["never", "admins", "requester"] = "never"
 
 
 class UsersSection(_Section, frozen=True):

@@ -99,6 +99,7 @@ ABOUT = {
     "users.budgets.warn_at": "The share of a budget from which on its owner is told, once a period; 0: never",
     "users.budgets.cheaper_at": "The share of a budget from which on a cheaper model answers; 0: never",
     "users.budgets.cheaper_model": "The model that answers then; empty: the small one",
+    "users.budgets.ask": "Who is asked, before a turn ends for want of room, whether it may go beyond",
     "telemetry.otlp_endpoint": "Where spans are sent; empty: as OTEL_EXPORTER_OTLP_ENDPOINT says, else nowhere",
     "telemetry.otlp_headers": "Headers for the collector, such as a key",
     "telemetry.content": "Send with them what was said: prompts, answers, arguments and results",

@@ -68,7 +68,7 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
         epoch, fresh = epoch + 1, True
     if head != lease.head or not ours:
         raise Fenced(f"thread {thread} is in other hands")
-    full = _settle_budgets(execute, commit, started) if commit.charges or commit.reserve else None
+    full = _settle_budgets(execute, commit, started, now) if commit.charges or commit.reserve else None
     if full:
         started = False
     bodies, came = bodies_of(commit.entries), 0
@@ -107,11 +107,11 @@ def _insert_of(entries: int) -> str:
     return "INSERT OR FAIL INTO entries VALUES " + ", ".join(["(?, ?, ?, ?, ?)"] * entries)
 
 
-def _settle_budgets(execute: Execute, commit: Commit, starting: bool) -> Account | None:
+def _settle_budgets(execute: Execute, commit: Commit, starting: bool, now: float) -> Account | None:
     """The account that keeps the starts from starting, if there is one."""
     for charge in commit.charges:
         charge_now(execute, charge)
-    return reserve_now(execute, commit.reserve) if commit.reserve and starting else None
+    return reserve_now(execute, commit.reserve, now) if commit.reserve and starting else None
 
 
 def _settle_mail(execute: Execute, commit: Commit) -> None:

@@ -23,10 +23,13 @@ class PersonaFiles:
 
     def __init__(self, home: Path, name: str) -> None:
         self._folder = home / FOLDER / name
+        self._place = os.fspath(self._folder)
         self._bootstrap = Bootstrap(Workspace(self._folder))
         self._sections: tuple[Section, ...] = ()
 
     def sections(self) -> tuple[Section, ...]:
+        if not self._sections and not os.access(self._place, os.F_OK):  # as of most personas
+            return self._sections
         if self._bootstrap.is_stale():
             self._sections = sections_of(self._told(), self._sections)
         return self._sections

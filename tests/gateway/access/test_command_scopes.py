@@ -186,7 +186,7 @@ async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
     }  # fmt: skip
     assert refused["/model"] == refused["/model default"] == "/model is not for guests: it needs a user."
     assert refused["/session fork"] == "/session fork is not for guests: it needs a user."
-    assert refused["/approve"] == "/approve is not for guests: it needs an admin."
+    assert refused["/approve"] == "/approve is not for guests: it needs a user."
     assert (PIN in listed, searched, resumed) == (
         *(False, "Nobody has said '4711'."),
         f"No conversation has an id that begins with {thread!r}.",

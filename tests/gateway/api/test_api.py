@@ -340,7 +340,7 @@ async def test_a_question_is_shown_with_its_call_and_answered(tmp_path: Path):
     (question,) = listed["approvals"]
     assert (question["tool"], question["text"]) == ("send", waiting[0].text)
     assert [each["approval"] for each in entries["entries"] if each["kind"] == "asked"] == [waiting[0].id]
-    assert (shown["state"], refused, strange, status, late) == ("waiting", 403, 403, 200, 404)
+    assert (shown["state"], refused, strange, status, late) == ("waiting", 403, 404, 200, 404)
     assert (decided, answer.content) == ({"id": waiting[0].id, "allow": True, "grant": None}, "you said: send it")
     (turn,) = told["turns"]
     steps = [(span["kind"], span["operation"], span["outcome"]) for span in turn["spans"] if span["kind"] != "delivery"]

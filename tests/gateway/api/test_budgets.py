@@ -127,3 +127,26 @@ async def test_who_limits_money_is_told_that_the_model_has_no_price_and_each_con
     assert by_tokens["notes"] == []
     nothing = dict.fromkeys(("spent_tokens", "spent_money", "held_tokens", "held_money"))
     assert by_tokens["budgets"] == [{**LINE, **nothing, "per": "session", "tokens": 10, "money": None}]
+
+
+async def test_a_budget_begins_anew_for_who_may_set_it_and_nobody_else(tmp_path: Path):
+    async with (
+        open_desk(tmp_path, provider=ScriptedModel(lambda shown: Say("ok"))) as agent,
+        TestClient(TestServer(guarded(api.routes(agent), PEOPLE.get))) as client,
+    ):
+        for n, role in enumerate((Role.ADMIN, Role.ADMIN, Role.USER, Role.GUEST), 1):
+            await agent.members.add(f"P{n}", role, Role.OWNER, f"web:{n}")
+        clients, month = Clients(client), {"per": "month"}
+        await clients.ask("owner", "PUT", "/api/users/web:3/budget", {"per": "month", "tokens": 10**6})
+        await agent.ask("hello", "api:room", author="web:3")
+        before = (await clients.ask("owner", "GET", "/api/users/web:3/budget"))[1]["budgets"][0]["spent_tokens"]
+        statuses = {
+            (who, whose): (await clients.ask(who, "POST", f"/api/users/{whose}/budget/anew", month))[0]
+            for who, whose in (("user", "web:3"), ("guest", "web:3"), ("reader", "web:3"), ("admin", "web:2"))
+        }
+        still = (await clients.ask("owner", "GET", "/api/users/web:3/budget"))[1]["budgets"][0]["spent_tokens"]
+        status, told = await clients.ask("admin", "POST", "/api/users/web:3/budget/anew", month)
+        lines = [line.detail for line in await agent.store.audit() if line.deed == "budget.changed"]
+    assert list(statuses.values()) == [403, 403, 403, 409]  # the last as of setting it
+    assert (before == still > 0, status, told["budgets"][0]["spent_tokens"]) == (True, 200, 0)
+    assert sum('"reset":true' in line.replace(" ", "") for line in lines) == 1

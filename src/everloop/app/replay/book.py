@@ -92,6 +92,7 @@ class PlayedBook(Book):
                 unattended=entry.unattended,
                 principal=entry.principal,
                 terms=entry.terms,
+                payer=entry.payer,
             )
         if isinstance(entry, UserSaid):
             return Said(
@@ -105,6 +106,7 @@ class PlayedBook(Book):
                 principal=entry.principal,
                 terms=entry.terms,
                 server=entry.server,
+                payer=entry.payer,
             )
         if isinstance(entry, Stopped):
             return Stop(entry.by)

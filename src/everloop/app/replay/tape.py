@@ -69,7 +69,9 @@ class Tape:
         return None
 
     def _same(self, recorded: Entry, now: Entry, calls: Mapping[int, ToolCall]) -> bool:
-        passing = ("risk",) if isinstance(now, Asked) and calls[now.place].name not in self.known else ()
+        passing = (
+            ("risk",) if isinstance(now, Asked) and not now.overrun and calls[now.place].name not in self.known else ()
+        )
         return plain(recorded, *passing) == plain(now, *passing)
 
     async def break_off(self, doing: str) -> Never:

@@ -25,7 +25,7 @@ SCOPES = {
     "admin": "change settings, models, passwords and tokens",
 }
 NAME_IT = "make a token that does, with `everloop tokens create NAME --platform PLATFORM`, or in the page under Access."
-_ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.ADMIN, "admin": Role.ADMIN}
+_ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.USER, "admin": Role.ADMIN}
 
 
 class Principal(Struct, frozen=True):

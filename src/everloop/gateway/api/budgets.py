@@ -34,6 +34,11 @@ async def drop_budget(call: ApiCall) -> ApiAnswer:
     return await show_budget(call)
 
 
+async def begin_budget_anew(call: ApiCall) -> ApiAnswer:
+    await call.agent.budgets.begin_anew(call.path.id, call.body.per, call.principal.role)
+    return await show_budget(call)
+
+
 def _listed(name: str, lines: Sequence[BudgetState], notes: Sequence[str] = ()) -> BudgetList:
     shown = [msgspec.convert(line, BudgetShown, from_attributes=True) for line in lines]
     return BudgetList(name, shown, list(notes))

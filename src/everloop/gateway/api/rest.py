@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ...core.decide import may_answer
 from ...core.errors import GrantRefused, MailRefused
 from ...core.people import Role
 from ...core.permission import Approval, Grant
@@ -45,7 +46,8 @@ async def commands(call: ApiCall) -> ApiAnswer:
 
 async def approvals(call: ApiCall) -> ApiAnswer:
     waiting = await call.agent.approvals()
-    return ApprovalList([_shown(each) for each in waiting if _concerns(each.requester, call.principal)])
+    who = call.principal
+    return ApprovalList([_shown(each, who) for each in waiting if _concerns(each.requester, who)])
 
 
 async def decide(call: ApiCall) -> ApiAnswer:
@@ -125,7 +127,7 @@ def _concerns(user: str, who: Principal) -> bool:
     return who.role >= Role.ADMIN or user == who.user
 
 
-def _shown(each: Approval) -> ApprovalShown:
+def _shown(each: Approval, who: Principal) -> ApprovalShown:
     return ApprovalShown(
         id=each.id,
         session=each.session,
@@ -136,6 +138,7 @@ def _shown(each: Approval) -> ApprovalShown:
         until=each.until,
         kind=each.kind,
         choices=tuple(each.choices),
+        answerable=may_answer(each.overrun, who.user, who.role),
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from ...core.conversation import Conversation, SearchHit
 from ...core.jobs import TaskState
+from ...core.permission import ApprovalKind
 from ...core.rows import Grouping, TokenRow, Undelivered
 from ...core.tool import Risk
 from ...readings.spans import TurnSpans
@@ -231,7 +232,7 @@ class Moved(Struct, frozen=True):
 
 
 class ApprovalShown(Struct, frozen=True):
-    """`choices` are the words by which the like of it can be allowed ahead: see `ahead`."""
+    """`choices` are the words by which the like of it can be allowed ahead: see `ahead`. `answerable`: by who asks."""
 
     id: str
     session: str
@@ -240,8 +241,9 @@ class ApprovalShown(Struct, frozen=True):
     text: str
     risk: Risk
     until: float
-    kind: Literal["call", "file"] = "call"
+    kind: ApprovalKind = "call"
     choices: tuple[str, ...] = ()
+    answerable: bool = True
 
 
 class ApprovalList(Struct, frozen=True):

@@ -1,6 +1,6 @@
 // Budgets: what somebody may spend and has spent, in their tile and in one's own; set by whoever may.
 
-import { get, put, remove } from "./api.js";
+import { get, post, put, remove } from "./api.js";
 import { h, toast } from "./dom.js";
 import { told } from "./say-budget.js";
 import { count, dollars, moment } from "./words.js";
@@ -58,8 +58,8 @@ function form(at, name, budgets, draw) {
   };
   per.addEventListener("change", fill);
   fill();
-  const act = async (deed) => {
-    try { toast([told.done(name), ...(await deed()).notes].join(" ")); } catch (error) { toast(error.message, "bad"); }
+  const act = async (deed, said = told.done) => {
+    try { toast([said(name), ...(await deed()).notes].join(" ")); } catch (error) { toast(error.message, "bad"); }
     await draw();
   };
   const submit = (event) => {
@@ -68,5 +68,6 @@ function form(at, name, budgets, draw) {
   };
   return h("form.allotting", { onsubmit: submit }, per, tokens, money, h("div.row", {},
     h("button.small.primary", { type: "submit", "aria-label": told.saveNamed(name) }, told.save),
-    h("button.small", { type: "button", "aria-label": told.usualNamed(name), onclick: () => act(() => remove(`${at}?per=${per.value}`)) }, told.usual)));
+    h("button.small", { type: "button", "aria-label": told.usualNamed(name), onclick: () => act(() => remove(`${at}?per=${per.value}`)) }, told.usual),
+    h("button.small", { type: "button", "aria-label": told.anewNamed(name), onclick: () => act(() => post(`${at}/anew`, { per: per.value }), told.begun) }, told.anew)));
 }

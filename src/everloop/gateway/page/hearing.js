@@ -30,6 +30,7 @@ export class Hearing {
 
   take(frame) {
     const { log, sent, held, house, session } = this.chat;
+    if (held.node.firstChild && ["stream_start", "response", "error"].includes(frame.type)) held.load(session); // it may have been answered
     switch (frame.type) {
       case "stream_start": return log.streamStart(frame.msg);
       case "stream_chunk": return log.streamChunk(frame);
@@ -39,7 +40,7 @@ export class Hearing {
       case "event": return this.event(frame);
       case "news": if (frame.event === "titled") this.chat.named().catch(() => {}); return; // else at the next look
       case "approval":
-        if (frame.kind === "file") { held.load(session); house.changed(); }
+        if (frame.kind !== "call") { held.load(session); house.changed(); }
         return this.sync();
     }
   }

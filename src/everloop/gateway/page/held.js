@@ -1,9 +1,8 @@
-// Changes of the files that every prompt begins with, which are held back until someone here has seen them.
+// What waits for an answer and is about no call: changes of the files that every prompt begins with, and a turn beyond a budget.
 
 import { get } from "./api.js";
 import { decided } from "./card.js";
-import { h, icon, toast } from "./dom.js";
-import { say } from "./say.js";
+import { h, toast } from "./dom.js";
 
 export class HeldChanges {
   /** `changed` is called when a question was answered here. */
@@ -16,24 +15,15 @@ export class HeldChanges {
   async load(session) {
     try {
       const { approvals } = await get("/api/approvals");
-      const waiting = approvals.filter((each) => each.kind === "file" && (!each.session || each.session === session));
-      this.node.replaceChildren(...waiting.map((each) => h("div.call.asks", {}, h("div.asking", {}, heldQuestion(each, (allow) => this.decide(each.id, allow, session))))));
+      const waiting = approvals.filter((each) => each.kind !== "call" && (!each.session || each.session === session));
+      const { heldQuestion } = waiting.length ? await import("./held-question.js") : {};
+      this.node.replaceChildren(...waiting.map((each) => h("div.call.asks", {}, h("div.asking", {}, heldQuestion(each, (allow) => this.decide(each, allow, session))))));
     } catch { /* whoever may not see what waits is not asked */ }
   }
 
-  async decide(id, allow, session) {
-    if (await decided(this.node, id, allow, null)) toast(allow ? say.itStays : say.itIsPutBack);
+  async decide({ id, kind }, allow, session) {
+    if (await decided(this.node, id, allow, null)) toast((await import("./held-question.js")).settled(kind, allow));
     await this.load(session);
     this.changed();
   }
-}
-
-export function heldQuestion(each, decide) {
-  return [
-    h("p", {}, h("strong", {}, say.heldBack(each.tool))),
-    h("pre.exact", { tabindex: "0" }, each.text),
-    h("p.note", {}, say.whyAsked(each.risk.why)),
-    h("div.row", { role: "group", "aria-label": say.yourAnswer },
-      h("button.primary", { type: "button", onclick: () => decide(true) }, icon("check"), say.letItStay),
-      h("button", { type: "button", onclick: () => decide(false) }, say.putItBack))];
 }

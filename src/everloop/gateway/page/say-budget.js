@@ -8,4 +8,5 @@ export const told = spoken({
   tokens: (used, limit) => `${used} of ${limit} tokens`, money: (used, limit) => `${used} of ${limit}`, free: "no limit", resets: (time) => `begins anew ${time}`, byRole: "by role",
   tokensLabel: (name) => `Budget of ${name}: tokens`, moneyLabel: (name) => `Budget of ${name}: US dollars`, tokensHint: "Tokens (empty: no limit)", moneyHint: "US dollars (empty: no limit)",
   save: "Set", saveNamed: (name) => `Set the budget of ${name}`, usual: "By role", usualNamed: (name) => `Let the budget of ${name} be as it goes with the role`, done: (name) => `The budget of ${name} is set.`,
+  anew: "Begin anew", anewNamed: (name) => `Let the budget of ${name} begin anew: nothing of it is spent`, begun: (name) => `The budget of ${name} begins anew.`,
 });

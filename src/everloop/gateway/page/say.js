@@ -87,8 +87,6 @@ export const say = spoken({
   steps: (number) => `${number} steps`, failedSteps: (number) => `${number} failed`,
   mayIRun: (tool) => `May I run ${tool}?`, yourAnswer: "Your answer", allow: "Allow", deny: "Deny",
   risks: { low: "low risk", medium: "medium risk", high: "high risk" }, mutates: "changes something", leaves: "leaves the sandbox", privileged: "wants privileges",
-  heldBack: (file) => `${file} was changed, and the change is held back. May it stay?`, whyAsked: (why) => `Why you are asked: ${why}.`, letItStay: "Let it stay", putItBack: "Put it back",
-  itStays: "It stays, and is told from the next turn on.", itIsPutBack: "It is put back to what it was.",
   alsoAllow: "Allow the like too …", whatElse: "What is allowed too", howLong: "For how long", sameCall: "the same call again", allOf: (host) => `all addresses of ${host}`, fitting: "commands that fit a pattern", anyOf: (tool) => `anything of ${tool}`,
   pattern: "Pattern of the commands", folder: "Folder", onlyFolder: "only in this folder of the workspace", onlyHere: "only in this conversation", howOften: "How often", anyTimes: "as often as it comes", allowLike: "Allow, and the like",
   times: { 3600: "for an hour", 28800: "for 8 hours", 86400: "for a day", 604800: "for a week" }, runs: { 1: "once more", 5: "5 times", 20: "20 times" },

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { decided, question } from "./card.js";
 import { h, toast } from "./dom.js";
-import { heldQuestion } from "./held.js";
+import { heldQuestion } from "./held-question.js";
 import { told } from "./say-manage.js";
 import { say } from "./say.js";
 import { moment } from "./words.js";
@@ -33,7 +33,7 @@ export class WaitingView {
       this.house.changed();
       await this.load();
     };
-    inside.append(...(each.kind === "file" ? heldQuestion(each, decide) : question(each, decide)));
+    inside.append(...(each.kind !== "call" ? heldQuestion(each, decide) : question(each, decide)));
     return h("article.call.asks", {}, h("p.asked-in", {}, place ? h("a", { href: `#/c/${place.id}`, dir: "auto" }, place.title || say.untitled) : h("span", {}, each.session || told.nobodys),
       each.until ? h("span.facts", {}, told.until(moment(each.until))) : null), inside);
   }

@@ -387,7 +387,8 @@ class ClientConnection:
 
     @property
     def answers(self) -> bool:
-        return self._principal.may("approve") and self._principal.may("read")
+        """Whether it is told of the questions of all: a user is asked about their own alone."""
+        return self._principal.role >= Role.ADMIN and self._principal.may("approve") and self._principal.may("read")
 
     def hear_news(self, session: str, event: Event) -> None:
         self._put(frame("news", Where(session, event.thread, event.seq), event=event.name))

@@ -45,4 +45,15 @@ ROUTES = (
         least=Role.ADMIN,
         needs="admin",
     ),
+    ApiRoute(
+        "POST",
+        "/api/users/{id}/budget/anew",
+        "Let what was spent of it count as nothing",
+        handle=budgets.begin_budget_anew,
+        answers=budget_shapes.BudgetList,
+        at=people_shapes.OfPerson,
+        body=budget_shapes.OfPeriod,
+        least=Role.ADMIN,
+        needs="admin",
+    ),
 )

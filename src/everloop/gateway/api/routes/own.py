@@ -27,6 +27,7 @@ ROUTES = (
         answers=shapes.Revoked,
         at=shapes.OfGrant,
         needs="approve",
+        least=Role.ADMIN,
     ),
     ApiRoute(
         "GET",
