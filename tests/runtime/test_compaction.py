@@ -111,7 +111,9 @@ KINDS = sorted(
     {
         kind
         for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, ProviderError) and kind is not errors.ModelMissing
+        if isinstance(kind, type)
+        and issubclass(kind, ProviderError)
+        and kind not in (errors.ModelMissing, errors.SocketRefused, errors.SocketClosed)
     },
     key=lambda kind: kind.__name__,
 )

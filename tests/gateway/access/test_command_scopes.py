@@ -32,6 +32,7 @@ FORMS = {
     "/link ABCDEFGH": "read",
     "/usage": "read",
     "/budget": "read",
+    "/keys": "read",
     "/session": "read",
     "/session help": "",
     "/session list": "read",
@@ -157,7 +158,7 @@ def test_the_command_that_is_found_is_the_one_whose_scope_is_looked_at():
         assert scope_of(text) == (found.right_to(rest_of(text)).scope if found else "")
 
 
-GUESTS = {"/budget", "/help", "/new", "/stop", "/undo", "/session"}
+GUESTS = {"/budget", "/keys", "/help", "/new", "/stop", "/undo", "/session"}
 
 
 async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
