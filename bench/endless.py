@@ -9,9 +9,9 @@ import zlib
 from contextlib import suppress
 from itertools import repeat
 
-from everloop.core.errors import ProviderError
 from everloop.core.message import Message, said
 from everloop.core.prompt import Prompt, Transcript
+from everloop.errors import ProviderError
 from everloop.net.trusted import TrustedHttp
 from everloop.providers.dialects import openai_chat
 from everloop.providers.host import HostProvider

@@ -48,8 +48,8 @@ async def opened(system: str, base: str, store: str = "") -> AsyncIterator[Syste
             await floor.close()
         return
     import everloop
-    from everloop.core.budget import Limit
     from everloop.core.people import Role
+    from everloop.ports.budgets import Limit
 
     @everloop.tool(everloop.Effect.READ, local=True, polls=True)
     async def look() -> str:
@@ -219,7 +219,7 @@ async def _write_past(store: Any, session: str, past: int, condensed: bool = Fal
     from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
     from everloop.core.mail import Address, Inbound, Said
     from everloop.core.message import Message, said
-    from everloop.core.rows import Commit, Lease
+    from everloop.ports.rows import Commit, Lease
 
     words = said("Something was said here, and it was neither long nor short.")
     receipt = await store.receive(Inbound(Address.parse(session), f"past-{session}", Said(words, "owner", session)))

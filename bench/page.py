@@ -30,9 +30,9 @@ from aiohttp import web
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from everloop.app.records import open_records
-from everloop.core.conversation import Branch
 from everloop.core.log import Entry, ModelCalled, ModelSaid, UserSaid
 from everloop.core.message import said
+from everloop.ports.conversation import Branch
 
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 RUNS = 5

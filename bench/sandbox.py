@@ -16,8 +16,8 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from everloop.core.tool import CallContext
 from everloop.net.proxy import Proxy
+from everloop.ports.tools import CallContext
 from everloop.tools.sandbox.choose import Confinement, Landlock, choose_way
 from everloop.tools.sandbox.commands import SandboxedCommands
 from everloop.tools.sandbox.landlock import NEEDED, version

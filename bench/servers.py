@@ -22,7 +22,7 @@ from pathlib import Path
 
 import uvloop
 
-from everloop.core.errors import ProviderError
+from everloop.errors import ProviderError
 from everloop.net.trusted import TrustedHttp
 
 BODY = b"x" * 8_000_000

@@ -20,8 +20,8 @@ import uvloop
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
-from everloop.core.ports import SocketTerms
 from everloop.net.trusted import TrustedHttp
+from everloop.ports import SocketTerms
 
 EVENT = '{"op":0,"t":"MESSAGE_CREATE","s":42,"d":{"id":"1","content":"' + "words " * 40 + '"}}'
 AWAITED, BURST, CHEWED = 3000, 20_000, 2000

@@ -18,15 +18,16 @@ from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.cli import build_parser
 from everloop.core import log
-from everloop.core.audit import DEEDS
-from everloop.core.events import Event, TurnEnded
 from everloop.core.people import Role
 from everloop.core.thread import Thread
-from everloop.core.tool import Effect, Risk, Tool, ToolSpec
+from everloop.core.tool import Effect, Risk, ToolSpec
 from everloop.core.turn import Finished
 from everloop.files.folder import Folder
 from everloop.gateway.access.principal import SCOPES
 from everloop.gateway.ws import frames
+from everloop.ports.audit import DEEDS
+from everloop.ports.events import Event, TurnEnded
+from everloop.ports.tools import Tool
 from everloop.providers.catalog import HOSTS
 from everloop.readings.commands import COMMANDS
 from everloop.settings import (

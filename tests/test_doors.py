@@ -171,7 +171,7 @@ def _is_literal(argument: ast.expr) -> bool:
 def greedy_rooms(package: Path) -> list[str]:
     """Rooms ask for the part of the store that they use; the whole is handed around above them."""
     above = {"app", "agent", "replay", "cli", "core", "testing"}
-    wholes = {"everloop.core.ports.Store", "everloop.core.ports.store.Store"}
+    wholes = {"everloop.ports.Store", "everloop.ports.store.Store"}
     return [str(each) for each in imports_of(package) if each.module in wholes and each.place not in above]
 
 

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from everloop.app.presets import HouseModels, Presets, filled
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
-from everloop.core.errors import ModelMissing, RateLimited
 from everloop.core.message import Message, said
-from everloop.core.prompt import ModelLimits, Prompt, Transcript
+from everloop.core.prompt import Prompt, Transcript
 from everloop.core.thread import Thread
+from everloop.errors import ModelMissing, RateLimited
 from everloop.net.trusted import TrustedHttp
+from everloop.ports.provider import ModelLimits
 from everloop.providers.keys import Keys
 from everloop.providers.models import ModelResolver, ResolvedModel, in_process
 from everloop.providers.prices import Prices

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from everloop.core.errors import SettingsError
+from everloop.errors import SettingsError
 from everloop.settings import (
     AccountSection,
     Agents,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.errors import SettingsError
+from everloop.errors import SettingsError
 from everloop.settings.edit import SettingChange, edited_json, edited_toml, key_of, path_of
 
 FILE = """\

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from everloop.core.errors import SettingsError, SettingsMoved
+from everloop.errors import SettingsError, SettingsMoved
 from everloop.settings import AccountSection, Preset, Settings, load
 from everloop.settings.editor import SettingsEditor
 from everloop.settings.rows import SettingsRow, leaves_of

@@ -19,7 +19,7 @@ FILES = {
         "def half(entry):\n    match entry:\n        case Told(): ...\n"
     ),
     "core/thread.py": "class Thread:\n    def __init__(self): self.a, self.b = 1, 2\n    def add(self): self.b = 3\n",
-    "core/ports.py": (
+    "ports.py": (
         "class Mail(Protocol):\n    def one(self): ...\n    async def two(self): ...\n"
         "class Store(Mail, Protocol):\n    def three(self): ...\n"
     ),

@@ -33,7 +33,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from everloop.core.errors import HostUnreachable
+from everloop.errors import HostUnreachable
 from everloop.testing import Call, Fail, Http, Pause, Say, Shown
 from everloop.testing.model_server import ModelServer
 

@@ -15,9 +15,9 @@ from typing import Any
 from msgspec import Struct
 
 import everloop
-from everloop.core.errors import TurnFailed
 from everloop.core.log import Asked, CallReturned, ModelSaid
 from everloop.core.tool import ToolCall
+from everloop.errors import TurnFailed
 from everloop.testing import Call, Line, Say, ScriptedModel
 from everloop.tools.web_fetch import web_fetch_tool
 from everloop.tools.web_search import SearchResult, web_search_tool

@@ -4,9 +4,9 @@ import asyncio
 import json
 from pathlib import Path
 
-from everloop.core.channel import Incoming, Manifest, OutgoingPart, Traits
-from everloop.core.errors import SettingsError
-from everloop.core.ports import Deliver
+from everloop.errors import SettingsError
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming, Manifest, OutgoingPart, Traits
 
 
 class Folder:

@@ -7,7 +7,7 @@ import pytest
 from echo_channel import Folder
 
 import everloop
-from everloop.core.errors import ChannelDown
+from everloop.errors import ChannelDown
 from everloop.testing import Trouble
 from everloop.testing.conformance import CHECKS, Platform, Trial
 

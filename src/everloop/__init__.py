@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from .app.agent import Agent as Agent
     from .app.user import User as User
     from .cli.process import run as run
-    from .core.errors import EverloopError as EverloopError
-    from .core.errors import MailRefused as MailRefused
-    from .core.errors import ModelMissing as ModelMissing
-    from .core.errors import SettingsError as SettingsError
-    from .core.errors import StoreError as StoreError
-    from .core.errors import ToolError as ToolError
-    from .core.errors import TurnFailed as TurnFailed
-    from .core.events import Answer as Answer
-    from .core.events import Event as Event
     from .core.people import Role as Role
-    from .core.permission import Allowance as Allowance
-    from .core.ports import Channel as Channel
-    from .core.ports import Provider as Provider
-    from .core.ports import ToolSource as ToolSource
     from .core.prompt import Usage as Usage
-    from .core.tool import CallContext as CallContext
     from .core.tool import Effect as Effect
-    from .core.tool import Picture as Picture
     from .core.tool import Risk as Risk
-    from .core.tool import Shown as Shown
-    from .core.tool import Tool as Tool
+    from .errors import EverloopError as EverloopError
+    from .errors import MailRefused as MailRefused
+    from .errors import ModelMissing as ModelMissing
+    from .errors import SettingsError as SettingsError
+    from .errors import StoreError as StoreError
+    from .errors import ToolError as ToolError
+    from .errors import TurnFailed as TurnFailed
+    from .ports import Channel as Channel
+    from .ports import Provider as Provider
+    from .ports import ToolSource as ToolSource
+    from .ports.events import Answer as Answer
+    from .ports.events import Event as Event
+    from .ports.permission import Allowance as Allowance
+    from .ports.tools import CallContext as CallContext
+    from .ports.tools import Picture as Picture
+    from .ports.tools import Shown as Shown
+    from .ports.tools import Tool as Tool
     from .tools.decorator import tool as tool
 
 __version__ = "0.1.0"
@@ -48,18 +48,19 @@ _ROOMS = {
     "open": "app",
     "run": "cli.process",
     "Agent": "app.agent",
-    "Answer": "core.events",
+    "Answer": "ports.events",
     **dict.fromkeys(
         ("EverloopError", "MailRefused", "ModelMissing", "SettingsError", "StoreError", "ToolError", "TurnFailed"),
-        "core.errors",
+        "errors",
     ),
-    **dict.fromkeys(("Channel", "Provider", "ToolSource"), "core.ports"),
-    "Event": "core.events",
-    "Allowance": "core.permission",
+    **dict.fromkeys(("Channel", "Provider", "ToolSource"), "ports"),
+    "Event": "ports.events",
+    "Allowance": "ports.permission",
     "Role": "core.people",
     "User": "app.user",
     "Usage": "core.prompt",
-    **dict.fromkeys(("CallContext", "Effect", "Picture", "Risk", "Shown", "Tool"), "core.tool"),
+    **dict.fromkeys(("Effect", "Risk"), "core.tool"),
+    **dict.fromkeys(("CallContext", "Picture", "Shown", "Tool"), "ports.tools"),
     "tool": "tools.decorator",
 }
 

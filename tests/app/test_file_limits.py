@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from everloop.app import open_desk
-from everloop.core.errors import FileTooLarge, NoRoom
+from everloop.errors import FileTooLarge, NoRoom
 from everloop.testing import Say, ScriptedModel
 
 

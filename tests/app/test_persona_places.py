@@ -7,7 +7,7 @@ import pytest
 from everloop.app import open_desk
 from everloop.app.persona_desk import open_personas
 from everloop.app.records import open_records
-from everloop.core.errors import MailRefused
+from everloop.errors import MailRefused
 from everloop.testing import RecordingChannel, ScriptedModel
 
 KNOWN = "there is api, cli, openai, page, platform, webhook"

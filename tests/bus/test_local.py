@@ -2,7 +2,7 @@
 
 from everloop.bus import feed
 from everloop.bus.local import LocalBus
-from everloop.core.events import AnswerBegan, AnswerEnded, AnswerPiece
+from everloop.ports.events import AnswerBegan, AnswerEnded, AnswerPiece
 
 
 def chunk(n: int, text: str, thread: str = "t", **more: str) -> AnswerPiece:

@@ -2,8 +2,8 @@
 
 from everloop.core.log import ModelSaid
 from everloop.core.mail import Address, Outbound
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease
+from everloop.ports import Store
+from everloop.ports.rows import Commit, Lease
 from tests.runtime.conftest import letter
 
 

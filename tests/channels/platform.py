@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from everloop.channels.webhook import Webhook
 from everloop.channels.webhook.codec import check, signature
-from everloop.core.channel import HookAnswer, HookRequest
-from everloop.core.errors import HostHungUp
+from everloop.errors import HostHungUp
+from everloop.ports.channel import HookAnswer, HookRequest
 from everloop.testing import Trouble
 from everloop.testing.conformance import Platform
 

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from everloop.app import serve
-from everloop.core.errors import SettingsError
+from everloop.errors import SettingsError
 from everloop.testing import Say, ScriptedModel
 from tests.channels.receiver import SECRET, Program, headers_of, message, post
 

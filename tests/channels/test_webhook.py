@@ -8,9 +8,9 @@ import everloop
 from everloop.app.channels import channels_of, known
 from everloop.channels.webhook import Webhook, open_channel
 from everloop.channels.webhook.codec import check, parse, secret_of, signature
-from everloop.core.channel import Delivered, Incoming, OutgoingPart
-from everloop.core.errors import ChannelDown, SettingsError, Undeliverable
 from everloop.core.mail import Address, ReplyTo
+from everloop.errors import ChannelDown, SettingsError, Undeliverable
+from everloop.ports.channel import Delivered, Incoming, OutgoingPart
 from everloop.settings import Settings
 from everloop.testing.conformance import CHECKS, Trial
 from tests.channels.platform import NOW, SECRET, Receiver, said, signed

@@ -12,9 +12,9 @@ from everloop.channels.webhook import Webhook, open_channel
 from everloop.channels.webhook.rendered import RenderedWebhook
 from everloop.channels.webhook.wire import DIALECTS as NAMES
 from everloop.channels.webhook.wire import LEAST as SHORTEST
-from everloop.core.channel import OutgoingPart, Rendered
-from everloop.core.errors import SettingsError
 from everloop.core.mail import Address, Outbound
+from everloop.errors import SettingsError
+from everloop.ports.channel import OutgoingPart, Rendered
 from everloop.testing.conformance import CHECKS, Trial
 from tests.channels.platform import NOW, SECRET, Receiver
 
@@ -76,7 +76,7 @@ def test_where_the_library_is_missing_that_is_said_to_those_alone_who_need_it(di
 import sys
 sys.modules["markdown_it"] = None
 from everloop.channels.webhook import open_channel
-from everloop.core.errors import SettingsError
+from everloop.errors import SettingsError
 try:
     open_channel({{**{SETTINGS!r}, "dialect": "{dialect}"}}, None)
     print("opened, without markdown-it")

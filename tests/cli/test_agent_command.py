@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from tests.cli.person import SECRET, Person, Ran, asked_in, ended, is_one_plain_sentence, said_in
 
-from everloop.core.errors import KeyRefused, UnknownModel
 from everloop.core.prompt import Usage
+from everloop.errors import KeyRefused, UnknownModel
 from everloop.testing import Call, Fail, Line, Say, Shown, Spend, Wait
 from everloop.testing.model_server import ModelServer
 

@@ -10,8 +10,8 @@ from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, asked_in
 
 from everloop.cli.terminal import Terminal, hint
-from everloop.core.events import ToolOutput
 from everloop.core.prompt import Usage
+from everloop.ports.events import ToolOutput
 from everloop.testing import Call, Line, Say, Shown, Spend, Think, Wait
 from everloop.testing.model_server import ModelServer
 

@@ -14,7 +14,7 @@ from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
 
 from everloop.cli.logbook import KEPT, LogFile, LogLine, line_of, masked
 from everloop.cli.logs import Tail, parse, to_text
-from everloop.core.log_context import LogContext, log_context
+from everloop.ports.log_context import LogContext, log_context
 from everloop.testing import Say
 
 Fault = tuple[type[BaseException], BaseException, TracebackType | None]

@@ -8,7 +8,7 @@ from tests.cli.test_models_command import files_with
 from everloop.app.channels import channels_of, secrets_named
 from everloop.app.records import open_records
 from everloop.app.secrets import keep_secret, take_out
-from everloop.core.errors import SettingsError, VaultLocked
+from everloop.errors import SettingsError, VaultLocked
 from everloop.settings.shape import Settings
 
 CANARY = "canary-of-a-token-31f0"

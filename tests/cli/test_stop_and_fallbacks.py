@@ -12,7 +12,7 @@ import pytest
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, ended, is_one_plain_sentence, said_in
 
-from everloop.core.errors import StreamCut
+from everloop.errors import StreamCut
 from everloop.testing import End, Fail, Say, Wait
 from everloop.testing.model_server import ModelServer
 

@@ -14,7 +14,7 @@ from tests.cli.person import Person, asked_in, said_in
 from everloop.cli.below import after, beginning, fitting
 from everloop.cli.terminal import Terminal
 from everloop.cli.typed import LEAVE, TypedLine
-from everloop.core.events import AnswerBegan, AnswerEnded, AnswerPiece
+from everloop.ports.events import AnswerBegan, AnswerEnded, AnswerPiece
 from everloop.testing import Call, Line, Say, Shown, Wait
 from everloop.testing.model_server import ModelServer
 

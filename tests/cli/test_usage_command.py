@@ -9,7 +9,7 @@ from tests.cli.person import Person, Ran
 
 from everloop.cli.usage import to_text
 from everloop.core.prompt import Usage
-from everloop.core.rows import SpentRow
+from everloop.ports.rows import SpentRow
 from everloop.testing import Say, Spend
 from everloop.testing.model_server import ModelServer
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.budget import (
+from everloop.ports.budgets import (
     BOUNDLESS,
     DAY,
     DOLLAR,

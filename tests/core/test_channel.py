@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import everloop
-from everloop.core.channel import ASIDE, DOORS, Traits, traits_of
+from everloop.ports.channel import ASIDE, DOORS, Traits, traits_of
 
 PACKAGE = Path(everloop.__file__).parent
 

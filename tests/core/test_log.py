@@ -2,10 +2,10 @@ import msgspec
 import pytest
 
 from everloop.core import log
-from everloop.core.errors import StoreNewer
 from everloop.core.message import Media, Message, Opaque, said
 from everloop.core.prompt import Usage
 from everloop.core.tool import FileChange
+from everloop.errors import StoreNewer
 from tests.core.makers import call, spoke
 
 EVERY_KIND = [

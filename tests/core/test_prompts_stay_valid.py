@@ -12,7 +12,6 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from everloop.core.conversation import Written
 from everloop.core.decide import Rules
 from everloop.core.log import (
     AgentTold,
@@ -29,6 +28,7 @@ from everloop.core.message import Message, said
 from everloop.core.prompt import Prompt, Transcript
 from everloop.core.thread import Thread
 from everloop.core.tool import FileChange, ToolCall
+from everloop.ports.conversation import Written
 from everloop.providers.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from everloop.providers.dialects.quirks import Quirks
 from everloop.readings.branch import branch_off, last_turn

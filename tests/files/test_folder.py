@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.ports import Files
 from everloop.files.folder import Folder
+from everloop.ports import Files
 
 HELLO = b"hello"
 REF = f"file:{sha256(HELLO).hexdigest()}"
@@ -141,7 +141,7 @@ async def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Pat
     code = """
 import asyncio, resource, signal, sys
 from pathlib import Path
-from everloop.core.errors import StoreFull
+from everloop.errors import StoreFull
 from everloop.files.folder import Folder
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import NoRoom
-from everloop.core.ports import KeptFile
+from everloop.errors import NoRoom
 from everloop.files.folder import Folder, held
 from everloop.files.inventory import FileInventory, unused
 from everloop.files.quota import QuotaFiles, QuotaOf
+from everloop.ports import KeptFile
 
 LATER = time.time() + 3600
 LOCKS = Path("/proc/locks")

@@ -14,11 +14,11 @@ import pytest
 import everloop
 from everloop.app.opening import opened_home
 from everloop.app.secrets import keep_secret
-from everloop.core.errors import NoRoom, SettingsError, StoreFull
-from everloop.core.ports import KeptFile
+from everloop.errors import NoRoom, SettingsError, StoreFull
 from everloop.files.folder import Folder
 from everloop.files.inventory import FileInventory
 from everloop.files.quota import QuotaFiles
+from everloop.ports import KeptFile
 from everloop.testing import Call, Say, ScriptedModel
 
 from .weed import KEY, SECRET, WEED, weed

@@ -15,7 +15,7 @@ from everloop.app import open_desk
 from everloop.app import serve as open_gateway
 from everloop.app.access import new_token, token_scopes
 from everloop.app.records import open_records
-from everloop.core.tool import Effect, Tool
+from everloop.core.tool import Effect
 from everloop.gateway import page
 from everloop.gateway.access.auth import Auth
 from everloop.gateway.access.permissions import Permission
@@ -26,6 +26,7 @@ from everloop.gateway.transport.origins import Origins
 from everloop.gateway.ws.connection import ConnectionContext
 from everloop.gateway.ws.connections import ClientConnections
 from everloop.gateway.ws.hub import Hub
+from everloop.ports.tools import Tool
 from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
 from everloop.tools.decorator import tool

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from everloop.core.tool import Effect, Shown
+from everloop.core.tool import Effect
+from everloop.ports.tools import Shown
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool
 from tests.gateway.conftest import Door

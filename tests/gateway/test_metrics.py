@@ -6,9 +6,9 @@ from pathlib import Path
 
 from everloop.app import serve
 from everloop.bus.local import LocalBus
-from everloop.core.jobs import TaskState
 from everloop.gateway.metrics import Metrics
 from everloop.gateway.ws.hub import Hub
+from everloop.ports.jobs import TaskState
 from everloop.runtime.clock import MACHINE
 from everloop.runtime.supervisor import Supervised, Supervisor
 from everloop.testing import ScriptedModel

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from everloop.core.keys import LONGEST, author_of, escaped, exact
 from everloop.core.mail import Address
 from everloop.gateway.api.shapes import Moving
 from everloop.gateway.http.errors import Refused
 from everloop.gateway.openai.to_inbound import _address as openai_address
 from everloop.gateway.platform.to_inbound import PlatformMessage, address_of
 from everloop.gateway.ws.frames import StopFrame
+from everloop.readings.keys import LONGEST, author_of, escaped, exact
 from everloop.testing import Say, ScriptedModel, Shown
 
 # Few letters, so that inputs that are nearly alike are drawn often; separators, escapes, forms of the same letter.

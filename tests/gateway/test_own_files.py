@@ -11,8 +11,9 @@ import pytest
 
 from everloop.app.access import new_token, token_scopes
 from everloop.app.records import open_records
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
 from everloop.files.folder import Folder
+from everloop.ports.directory import Person
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.testing.clock import SimulatedClock
 

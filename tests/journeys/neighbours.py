@@ -19,12 +19,13 @@ import aiohttp
 
 from everloop.app.access import new_token, token_scopes
 from everloop.app.records import open_records
-from everloop.core.channel import Incoming
-from everloop.core.errors import BadRequest
-from everloop.core.people import OWNER, Person, Role
-from everloop.core.ports import Deliver
+from everloop.core.people import OWNER, Role
+from everloop.errors import BadRequest
 from everloop.gateway.api.route import ApiRoute
 from everloop.gateway.api.routes import TABLE
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming
+from everloop.ports.directory import Person
 from everloop.testing import Call, Fail, RecordingChannel, Say, Shown
 
 CANARY = re.compile(r"canary([a-z]+\d*)x([a-z]+)canary")

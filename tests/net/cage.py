@@ -23,11 +23,11 @@ from urllib.parse import parse_qs, quote, urlsplit
 from tests.net.ssrf import FORMS, NAMED, ODD_PORTS
 
 import everloop
-from everloop.core.errors import EverloopError, ToolError
-from everloop.core.ports import SocketTerms
-from everloop.core.tool import CallContext
+from everloop.errors import EverloopError, ToolError
 from everloop.net.open import OpenHttp
 from everloop.net.resolver import resolve
+from everloop.ports import SocketTerms
+from everloop.ports.tools import CallContext
 from everloop.tools.web_fetch import web_fetch_tool
 
 PUBLIC, PUBLIC_6 = "93.184.216.34", "2606:4700:4700::1111"

@@ -9,9 +9,9 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 
-from everloop.core.ports import PLAIN_TERMS, SocketTerms
 from everloop.net.socket_connection import WebSocketConnection
 from everloop.net.socket_protocol import SocketProtocol
+from everloop.ports import PLAIN_TERMS, SocketTerms
 
 CONT, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.net.ssrf import FORMS, NOT_PUBLIC_4, NOT_PUBLIC_6
 from yarl import URL
 
-from everloop.core.errors import AddressRefused, SettingsError
+from everloop.errors import AddressRefused, SettingsError
 from everloop.net.addresses import Allowed, Target, check_address, read_url, why_inward
 
 PUBLIC = ("1.1.1.1", "8.8.8.8", "93.184.216.34", "9.255.255.255", "11.0.0.0", "126.255.255.255", "128.0.0.1",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.effort import examples
 
-from everloop.core.errors import ProviderError
+from everloop.errors import ProviderError
 from everloop.net.trusted import TrustedHttp
 
 FORMS = ("length", "pieces", "until the end")

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack
 import pytest
 from aiohttp import web
 
-from everloop.core.errors import (
+from everloop.errors import (
     AddressRefused,
     AnswerTooLarge,
     EverloopError,

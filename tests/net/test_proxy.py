@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from everloop.core.errors import AddressRefused, SettingsError
+from everloop.errors import AddressRefused, SettingsError
 from everloop.net.addresses import read_url
 from everloop.net.proxy import Hosts, Proxy, read_request
 

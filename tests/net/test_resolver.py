@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from everloop.core.errors import HostUnreachable
+from everloop.errors import HostUnreachable
 from everloop.net.connection import HttpConnection
 from everloop.net.dialing import dial
 from everloop.net.open import OpenHttp

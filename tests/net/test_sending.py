@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import HostTimeout, StreamCut
+from everloop.errors import HostTimeout, StreamCut
 from everloop.net.connection import HttpConnection
 from everloop.net.request import write
 from everloop.net.trusted import TrustedHttp

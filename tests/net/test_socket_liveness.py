@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from everloop.core.ports import SocketTerms
 from everloop.net.socket_liveness import Liveness
+from everloop.ports import SocketTerms
 
 SILENCE = 40.0
 SLOWEST = 10.0  # seconds that a message of the most bytes may take

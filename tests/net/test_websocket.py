@@ -15,9 +15,9 @@ from aiohttp import WSMsgType, web
 from tests.net.socket_peers import BINARY, CLOSE, CONT, PING, PONG, TEXT, Peer, agreement, farewell, frame, hosting
 from websockets.asyncio.server import serve
 
-from everloop.core.errors import HostTimeout, HostUnreachable, KeyRefused, SocketClosed, SocketRefused
-from everloop.core.ports import PLAIN_TERMS, SocketTerms, WebSocket
+from everloop.errors import HostTimeout, HostUnreachable, KeyRefused, SocketClosed, SocketRefused
 from everloop.net.trusted import TrustedHttp
+from everloop.ports import PLAIN_TERMS, SocketTerms, WebSocket
 
 SAID = ["", "hello", "ü€😀" * 50, "x" * 125, "x" * 126, "x" * 65_535, "x" * 65_536, b"", b"\0\xff", os.urandom(300_000)]
 

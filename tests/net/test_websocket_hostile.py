@@ -28,10 +28,10 @@ from tests.net.socket_peers import (
     wired,
 )
 
-from everloop.core.errors import SocketClosed
-from everloop.core.ports import SocketTerms, WebSocket
+from everloop.errors import SocketClosed
 from everloop.net.socket_protocol import MOST_FRAGMENTS
 from everloop.net.trusted import TrustedHttp
+from everloop.ports import SocketTerms, WebSocket
 
 MOST = 100_000
 TERMS = SocketTerms(max_bytes=MOST)

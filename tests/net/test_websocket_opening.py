@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.net.socket_peers import TEXT, Line, Peer, agreement, frame, hosting
 
-from everloop.core.errors import (
+from everloop.errors import (
     AddressRefused,
     EverloopError,
     HostFailed,
@@ -23,12 +23,12 @@ from everloop.core.errors import (
     SocketClosed,
     SocketRefused,
 )
-from everloop.core.ports import PLAIN_TERMS, SocketTerms, WebSockets
 from everloop.net.connection import HttpConnection
 from everloop.net.open import OpenHttp
 from everloop.net.socket_connection import WebSocketConnection
 from everloop.net.socket_protocol import SocketProtocol
 from everloop.net.trusted import TrustedHttp
+from everloop.ports import PLAIN_TERMS, SocketTerms, WebSockets
 from everloop.testing.cassette import Cassette
 
 HI = frame(TEXT, b"hi")
@@ -369,5 +369,5 @@ def test_the_package_is_loaded_by_who_uses_it():
 def test_without_the_package_there_is_a_sentence_that_says_how_to_get_it():
     said = loaded("sys.modules['websockets'] = None", "import everloop.net.trusted", USED)
     assert said.splitlines()[-1] == (
-        "everloop.core.errors.SettingsError: WebSockets need the extra [channels]: pip install 'everloop[channels]'"
+        "everloop.errors.SettingsError: WebSockets need the extra [channels]: pip install 'everloop[channels]'"
     )

@@ -7,9 +7,9 @@ from random import Random
 import msgspec
 import pytest
 
-from everloop.core.errors import ProviderError, SocketClosed
-from everloop.core.ports import SocketTerms, WebSocket
+from everloop.errors import ProviderError, SocketClosed
 from everloop.net.trusted import TrustedHttp
+from everloop.ports import SocketTerms, WebSocket
 from everloop.testing.event_gateway import (
     AUTHENTICATION_FAILED,
     DISPATCH,

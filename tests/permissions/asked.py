@@ -6,7 +6,7 @@ from everloop.app import open_desk
 from everloop.app.access import new_token, token_scopes
 from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
 from everloop.core.tool import ToolSpec
 from everloop.files.attachments import Attachments
 from everloop.files.folder import Folder
@@ -19,6 +19,7 @@ from everloop.gateway.transport.origins import Origins
 from everloop.gateway.ws.connection import ConnectionContext
 from everloop.gateway.ws.connections import ClientConnections
 from everloop.gateway.ws.hub import Hub
+from everloop.ports.directory import Person
 from everloop.settings import load
 from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel

@@ -13,15 +13,15 @@ import everloop
 from everloop.app import serve
 from everloop.app.access import new_invitation
 from everloop.app.records import open_records
-from everloop.core.credential import KeptCredential
-from everloop.core.errors import SettingsError
 from everloop.core.log import CallReturned
 from everloop.core.people import Role
 from everloop.core.tool import Effect, may_use
+from everloop.errors import SettingsError
 from everloop.gateway import page
 from everloop.gateway.access.permissions import PUBLIC, Permission
 from everloop.gateway.access.principal import SCOPES
 from everloop.gateway.ws.frames import NEEDS
+from everloop.ports.credential import KeptCredential
 from everloop.readings.commands import COMMANDS, SlashCommand
 from everloop.settings import Settings
 from everloop.testing import Call, Say, ScriptedModel, Shown

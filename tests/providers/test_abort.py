@@ -14,10 +14,11 @@ from tests.providers.test_conformance import DIALECTS, recording
 from tests.providers.vendors import allowed
 
 import everloop
-from everloop.core.errors import TurnFailed
-from everloop.core.ports import HttpAnswer
-from everloop.core.tool import Effect, Tool
+from everloop.core.tool import Effect
+from everloop.errors import TurnFailed
 from everloop.net.trusted import TrustedHttp
+from everloop.ports import HttpAnswer
+from everloop.ports.tools import Tool
 from everloop.providers import dialects
 from everloop.tools.decorator import tool
 

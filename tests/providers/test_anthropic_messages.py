@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from everloop.core.errors import (
+from everloop.core.message import Media, Message, Opaque, Text, said
+from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.tool import ToolCall, ToolSpec
+from everloop.errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,
@@ -18,9 +21,6 @@ from everloop.core.errors import (
     StreamCut,
     UnknownModel,
 )
-from everloop.core.message import Media, Message, Opaque, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
-from everloop.core.tool import ToolCall, ToolSpec
 from everloop.providers.dialects.anthropic_messages import decoder as Decoder
 from everloop.providers.dialects.anthropic_messages import encode, error_from, headers, path
 from everloop.providers.dialects.quirks import Quirks

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from everloop.core.errors import ModelMissing, VaultLocked
+from everloop.errors import ModelMissing, VaultLocked
 from everloop.providers import local
 from everloop.providers.catalog import HOSTS, Host
 from everloop.providers.choose import Choice, LookNeeded, choose, explain_missing, host_of

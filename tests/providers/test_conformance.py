@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from everloop.core.errors import ContextOverflow, HostFailed, KeyRefused, ProviderError, RateLimited, StreamCut
 from everloop.core.message import Message, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.errors import ContextOverflow, HostFailed, KeyRefused, ProviderError, RateLimited, StreamCut
 from everloop.providers import dialects
 from everloop.providers.dialects.quirks import Quirks
 

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 
-from everloop.core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
+from everloop.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
 from everloop.providers.catalog import HOSTS, Host
 from everloop.providers.choose import Choice
 from everloop.providers.discovery import Discovery, ListedModel, read_models

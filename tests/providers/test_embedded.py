@@ -21,11 +21,11 @@ from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
-from everloop.core.errors import BadRequest, ContextOverflow, ModelMissing
 from everloop.core.message import Message, said
 from everloop.core.prompt import Delta, Prompt, Reply, Section, Transcript, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
+from everloop.errors import BadRequest, ContextOverflow, ModelMissing
 from everloop.files.folder import Folder
 from everloop.providers.embedded import BETTER, NOTICE, WEIGHTS, EmbeddedProvider, fetch
 from everloop.providers.embedded.profile import render_prefix

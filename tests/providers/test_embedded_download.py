@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import ModelMissing
+from everloop.errors import ModelMissing
 from everloop.providers.embedded import Download, DownloadState
 
 from .downloads import HALF, SMALL, WHOLE, GatedHub

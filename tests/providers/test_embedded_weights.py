@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import HostUnreachable, ModelMissing, StreamCut
+from everloop.errors import HostUnreachable, ModelMissing, StreamCut
 from everloop.providers.embedded.pip import _bundled, _run
 from everloop.providers.embedded.sources import WheelMember
 from everloop.providers.embedded.weights import Weights, fetch

@@ -9,7 +9,8 @@ from aiohttp import web
 from msgspec.structs import replace
 from tests.providers.test_conformance import REFUSED, STATUS, recording
 
-from everloop.core.errors import (
+from everloop.core.prompt import Usage
+from everloop.errors import (
     BadRequest,
     HostFailed,
     HostUnreachable,
@@ -18,8 +19,7 @@ from everloop.core.errors import (
     ProviderError,
     UnknownModel,
 )
-from everloop.core.ports import Embeddings
-from everloop.core.prompt import Usage
+from everloop.ports import Embeddings
 from everloop.providers.catalog import HOSTS
 from everloop.providers.choose import Choice
 from everloop.providers.embeddings import HostEmbedder

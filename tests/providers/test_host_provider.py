@@ -6,17 +6,9 @@ from aiohttp import web
 from tests.ports import free_port
 from tests.providers.hosts import cut, never, stream
 
-from everloop.core.errors import (
-    BadRequest,
-    HostFailed,
-    HostTimeout,
-    HostUnreachable,
-    KeyRefused,
-    RateLimited,
-    StreamCut,
-)
 from everloop.core.message import Message, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.errors import BadRequest, HostFailed, HostTimeout, HostUnreachable, KeyRefused, RateLimited, StreamCut
 from everloop.providers.dialects import openai_chat
 from everloop.providers.host import HostProvider
 

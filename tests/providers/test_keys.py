@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from everloop.core.errors import ModelMissing
+from everloop.errors import ModelMissing
 from everloop.providers.catalog import HOSTS
 from everloop.providers.keys import Keys
 from everloop.settings import AccountSection

@@ -20,10 +20,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from everloop.core.errors import BadRequest, ContextOverflow, KeyRefused, NoVision
 from everloop.core.message import Media, Message, Text, said
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
+from everloop.errors import BadRequest, ContextOverflow, KeyRefused, NoVision
 from everloop.net.trusted import TrustedHttp
 from everloop.providers import dialects
 from everloop.providers.catalog import HOSTS

@@ -20,7 +20,7 @@ from tests.providers.fake_logins import (
     token_of,
 )
 
-from everloop.core.errors import (
+from everloop.errors import (
     BadRequest,
     HostFailed,
     HostUnreachable,

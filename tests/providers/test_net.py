@@ -13,15 +13,7 @@ from aiohttp import web
 from tests.ports import free_port
 from tests.providers.hosts import cut, never, stream
 
-from everloop.core.errors import (
-    HostFailed,
-    HostHungUp,
-    HostTimeout,
-    HostUnreachable,
-    KeyRefused,
-    ProviderError,
-    StreamCut,
-)
+from everloop.errors import HostFailed, HostHungUp, HostTimeout, HostUnreachable, KeyRefused, ProviderError, StreamCut
 from everloop.net.trusted import TrustedHttp
 
 

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.errors import (
+from everloop.core.message import Message, Opaque, Text, said
+from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.tool import ToolCall, ToolSpec
+from everloop.errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,
@@ -16,9 +19,6 @@ from everloop.core.errors import (
     StreamCut,
     UnknownModel,
 )
-from everloop.core.message import Message, Opaque, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
-from everloop.core.tool import ToolCall, ToolSpec
 from everloop.providers.dialects.openai_chat import decoder as Decoder
 from everloop.providers.dialects.openai_chat import encode, error_from
 from everloop.providers.dialects.quirks import Quirks

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 from msgspec import Struct
 
-from everloop.core.errors import ProviderError
 from everloop.core.message import Media, Message, Text, said
 from everloop.core.prompt import Prompt, Transcript
 from everloop.core.tool import ToolCall, ToolSpec
+from everloop.errors import ProviderError
 from everloop.providers import dialects
 from everloop.providers.dialects.quirks import Quirks
 

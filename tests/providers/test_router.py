@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from everloop.core.errors import (
+from everloop.core.message import Media, Message, Text, said
+from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.errors import (
     AnswerOversized,
     AnswerTimeout,
     BadRequest,
@@ -25,8 +27,7 @@ from everloop.core.errors import (
     StreamCut,
     UnknownModel,
 )
-from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Delta, ModelLimits, Prompt, Reply, Transcript, Usage
+from everloop.ports.provider import ModelLimits
 from everloop.providers.router import Candidate, Router
 from everloop.testing import Call, Fail, Line, Say, ScriptedModel, Spend, Think
 

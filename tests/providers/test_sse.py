@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.errors import AnswerOversized
+from everloop.errors import AnswerOversized
 from everloop.providers.dialects.openai_chat import decoder
 from everloop.providers.dialects.sse import MOST_BYTES, Events, Lines
 

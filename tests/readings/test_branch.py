@@ -5,7 +5,6 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.conversation import Written
 from everloop.core.decide import Rules, Settle, TakeBack, admit, decide
 from everloop.core.log import (
     CallReturned,
@@ -27,6 +26,7 @@ from everloop.core.mail import Mail, Said, Stop, Undo
 from everloop.core.message import said
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, FileChange, ToolSpec
+from everloop.ports.conversation import Written
 from everloop.readings.branch import branch_off, last_turn
 from everloop.readings.undo import changes_of, lasting_in
 from tests.core.makers import ROLES, RULES, call

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from everloop.core.briefing import Briefing
 from everloop.core.decide import HARD, CallModel, Compact, GiveUp, Rest, Rules, admit, decide, used
-from everloop.core.errors import ModelMissing, ProviderError
 from everloop.core.gauge import rough
 from everloop.core.log import (
     CallReturned,
@@ -22,10 +21,12 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Mail, Stop
 from everloop.core.message import Message, said
-from everloop.core.prompt import ModelLimits, Reply, Section, Usage
+from everloop.core.prompt import Reply, Section, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import FileChange, ToolCall
 from everloop.core.wording import DETAILS, FENCE, HEAD, STRANGER, rendered
+from everloop.errors import ModelMissing, ProviderError
+from everloop.ports.provider import ModelLimits
 from everloop.readings.compaction import (
     AGENT,
     FAILED,

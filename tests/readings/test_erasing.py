@@ -7,7 +7,6 @@ import msgspec
 from msgspec import inspect
 
 from everloop.core import log
-from everloop.core.conversation import Written
 from everloop.core.log import (
     AgentTold,
     Answered,
@@ -29,6 +28,7 @@ from everloop.core.message import Media, Text, said
 from everloop.core.people import ERASED
 from everloop.core.thread import Thread
 from everloop.core.tool import FileChange, ToolCall
+from everloop.ports.conversation import Written
 from everloop.readings.erasing import BLANK, NOT_RUN, blanked, blanked_log, names, unnamed
 
 CANARY = "canary"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.permission import FileState, Held, PromptFile
-from everloop.core.rows import Taint
+from everloop.ports.permission import FileState, Held, PromptFile
+from everloop.ports.rows import Taint
 from everloop.readings.held import COMPARED, ChangeSource, difference, judge, latest, settled, told
 
 OLD, NEW, OTHER = FileState(b"old\n"), FileState(b"new\n"), FileState(b"other\n")

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.conversation import Recalled, Written
 from everloop.core.log import CallReturned, Entry, ModelSaid, UserSaid
 from everloop.core.message import said
 from everloop.core.prompt import Brought
 from everloop.core.tool import ToolCall
 from everloop.core.wording import FENCE
+from everloop.ports.conversation import Recalled, Written
 from everloop.readings.recall import RECALLED, asked_for, room_for, told_again
 from everloop.readings.words import best_of, rarity, words_of
 from everloop.tools.untrusted import fence

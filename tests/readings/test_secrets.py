@@ -5,7 +5,7 @@ from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 
-from everloop.core.errors import HostFailed, RateLimited
+from everloop.errors import HostFailed, RateLimited
 from everloop.readings.secrets import hide_secrets
 from tests.canary import holds_a_key
 

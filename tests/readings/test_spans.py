@@ -4,7 +4,6 @@ from random import Random
 
 from hypothesis import given
 
-from everloop.core.conversation import Written
 from everloop.core.decide import Rules
 from everloop.core.log import (
     Answered,
@@ -20,10 +19,11 @@ from everloop.core.log import (
     Standing,
     Stopped,
 )
-from everloop.core.mail import Delivery
 from everloop.core.prompt import Usage
 from everloop.core.thread import Thread
 from everloop.core.turn import Finished
+from everloop.ports.conversation import Written
+from everloop.ports.outbox import Delivery
 from everloop.readings.spans import Span, TurnSpans, deliver, keys_of, span_id, trace_id, turns_of
 from tests.core.makers import ROLES, RULES, answered, asked, spoke
 from tests.core.test_properties import SEED, STEERING, World, live_until_rest, spoken

@@ -1,7 +1,7 @@
 """What was used, added up and drawn in letters."""
 
 from everloop.core.prompt import Usage
-from everloop.core.rows import UsedRow
+from everloop.ports.rows import UsedRow
 from everloop.readings.used import bars, by_name
 
 

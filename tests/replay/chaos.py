@@ -15,25 +15,19 @@ from everloop.bus.local import LocalBus
 from everloop.core.approval import Policy, PolicyRule, definition_of
 from everloop.core.briefing import Briefing, Situation
 from everloop.core.decide import Rules
-from everloop.core.errors import (
-    ContextOverflow,
-    KeyRefused,
-    ProviderError,
-    RateLimited,
-    StreamCut,
-    ToolError,
-)
 from everloop.core.log import Entry
 from everloop.core.mail import Address, Choose, ChoosePersona, Decision, Inbound, Letter, Said, Stop
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.permission import Grant
 from everloop.core.prompt import Delta, Prompt, Reply, Section, Usage
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Effect, FileChange, Risk, Shown, Tool, ToolCall, ToolSpec
+from everloop.core.tool import Effect, FileChange, Risk, ToolCall, ToolSpec
 from everloop.core.turn import Finished
+from everloop.errors import ContextOverflow, KeyRefused, ProviderError, RateLimited, StreamCut, ToolError
 from everloop.files.folder import Folder
 from everloop.files.pictures import fit
+from everloop.ports.permission import Grant
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.runtime.book import Book
 from everloop.runtime.calls import Toolbox
 from everloop.runtime.context import Context, Gallery, Profile

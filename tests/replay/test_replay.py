@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from everloop.core.decide import HANDED
-from everloop.core.errors import ReplayRefused
 from everloop.core.log import (
     Answered,
     Asked,
@@ -32,6 +31,7 @@ from everloop.core.log import (
 from everloop.core.message import Media, Message, said
 from everloop.core.prompt import Brought, Offered
 from everloop.core.tool import Effect, ToolCall, ToolSpec
+from everloop.errors import ReplayRefused
 from everloop.replay import Record, Replayed, cut, replay, turns_in
 from everloop.testing.entry_difference import plain
 from tests.effort import examples

@@ -8,7 +8,8 @@ import pytest
 import everloop
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.tool import Effect, Tool
+from everloop.core.tool import Effect
+from everloop.ports.tools import Tool
 from everloop.testing import ScriptedModel
 from everloop.tools.decorator import tool
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from everloop.core.channel import Delivered
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.ports.channel import Delivered
+from everloop.ports.directory import Person
 from everloop.runtime.admission import BLOCKED, UNKNOWN
 from everloop.testing import Say, ScriptedModel
 from tests.runtime.test_reception import Heard, incoming

@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 
 import everloop
-from everloop.core.errors import TurnFailed
-from everloop.core.prompt import ModelLimits, Prompt, Transcript
+from everloop.core.prompt import Prompt, Transcript
+from everloop.errors import TurnFailed
+from everloop.ports.provider import ModelLimits
 from everloop.providers.catalog import HOSTS
 from everloop.providers.dialects import anthropic_messages
 from everloop.providers.dialects.quirks import Quirks

@@ -10,9 +10,9 @@ import everloop
 from everloop.app.records import open_records
 from everloop.app.user import inbound_of
 from everloop.core.decide import CHANGED, REFUSALS
-from everloop.core.errors import MailRefused, TurnFailed
 from everloop.core.mail import Decision
 from everloop.core.tool import Effect
+from everloop.errors import MailRefused, TurnFailed
 from everloop.readings.questions import question_of
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait, counting_tool, runs_in
 from tests.runtime.conftest import letter

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from everloop.core.channel import Incoming
-from everloop.core.people import Person, Role
-from everloop.core.ports import Deliver
+from everloop.core.people import Role
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming
+from everloop.ports.directory import Person
 from everloop.runtime.approvers import ReachedApprover, who_was_asked
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool

@@ -9,9 +9,7 @@ import pytest
 from msgspec import structs
 
 import everloop
-from everloop.core.budget import DOLLAR, HOUSE, Account
 from everloop.core.decide import GiveUp, Rest, Rules, admit, decide
-from everloop.core.errors import MailRefused, TurnFailed
 from everloop.core.log import (
     Answered,
     Asked,
@@ -27,9 +25,11 @@ from everloop.core.mail import Decision, Mail
 from everloop.core.message import said
 from everloop.core.overrun import CALLS, OVERRUN, Overrun
 from everloop.core.people import Role
-from everloop.core.permission import Approval
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect
+from everloop.errors import MailRefused, TurnFailed
+from everloop.ports.budgets import DOLLAR, HOUSE, Account
+from everloop.ports.permission import Approval
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.testing.clock import SimulatedClock
 from everloop.tools.decorator import tool

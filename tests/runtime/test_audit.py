@@ -9,11 +9,12 @@ from msgspec import structs
 
 import everloop
 from everloop import Agent, tool
-from everloop.core.audit import AuditRow
-from everloop.core.events import PermissionAsked
-from everloop.core.people import Person, Role
-from everloop.core.permission import Allowance
-from everloop.core.ports import Store
+from everloop.core.people import Role
+from everloop.ports import Store
+from everloop.ports.audit import AuditRow
+from everloop.ports.directory import Person
+from everloop.ports.events import PermissionAsked
+from everloop.ports.permission import Allowance
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import Effect
 

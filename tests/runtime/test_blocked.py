@@ -2,9 +2,10 @@
 
 import pytest
 
-from everloop.core.errors import TurnFailed
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
 from everloop.core.tool import Effect
+from everloop.errors import TurnFailed
+from everloop.ports.directory import Person
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool
 

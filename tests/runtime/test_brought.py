@@ -5,12 +5,12 @@ import pytest
 
 import everloop
 from everloop.core.decide import HANDED
-from everloop.core.errors import MailRefused
 from everloop.core.log import CallReturned, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Message, Text, said
 from everloop.core.prompt import Brought, Offered
 from everloop.core.tool import Effect, ToolCall
+from everloop.errors import MailRefused
 from everloop.testing import Call, Calls, Say, ScriptedModel
 from everloop.tools.decorator import tool
 from tests.runtime.test_turns import entries, kinds

@@ -7,8 +7,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 import everloop
-from everloop.core import errors
-from everloop.core.errors import ContextOverflow, ProviderError, RateLimited, TurnFailed
+from everloop import errors
 from everloop.core.log import (
     CallReturned,
     Compacted,
@@ -22,6 +21,7 @@ from everloop.core.log import (
 )
 from everloop.core.message import Message, said
 from everloop.core.prompt import Usage
+from everloop.errors import ContextOverflow, ProviderError, RateLimited, TurnFailed
 from everloop.testing import Call, Fail, Line, Say, ScriptedModel, Shown, Spend, Wait
 from everloop.testing.model_server import ModelServer
 from everloop.tools.untrusted import fence

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from everloop.bus.local import LocalBus
-from everloop.core.conversation import Conversation
-from everloop.core.errors import MailRefused
-from everloop.core.events import ConversationDeleted
-from everloop.core.jobs import DELETE
 from everloop.core.log import CallReturned, ModelCalled, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Media, said
-from everloop.core.rows import Commit, Lease
+from everloop.errors import MailRefused
 from everloop.files.folder import Folder
 from everloop.files.inventory import FileInventory
+from everloop.ports.conversation import Conversation
+from everloop.ports.events import ConversationDeleted
+from everloop.ports.jobs import DELETE
+from everloop.ports.rows import Commit, Lease
 from everloop.runtime.deletions import DAY, HOUR, Deletions
 from everloop.runtime.sessions import Sessions
 from everloop.store.sqlite import SqliteStore

@@ -3,7 +3,7 @@
 import pytest
 
 from everloop import Effect, Role, tool
-from everloop.core.channel import Incoming
+from everloop.ports.channel import Incoming
 from everloop.testing import Call, Say, ScriptedModel
 from tests.runtime.test_principals import Listening
 

@@ -9,15 +9,16 @@ import pytest
 from PIL import Image
 
 import everloop
-from everloop.core.errors import MailRefused
 from everloop.core.log import CallReturned, ModelSaid, UserSaid
 from everloop.core.message import Media, Message, said
 from everloop.core.people import Role
 from everloop.core.prompt import Transcript
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Effect, Picture, Shown, Tool, ToolCall
+from everloop.core.tool import Effect, ToolCall
+from everloop.errors import MailRefused
 from everloop.files.folder import Folder
 from everloop.files.pictures import fit
+from everloop.ports.tools import CallContext, Picture, Shown, Tool
 from everloop.runtime.calls import Toolbox
 from everloop.runtime.context import Gallery
 from everloop.testing import Call, Say, ScriptedModel

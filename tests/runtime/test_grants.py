@@ -11,10 +11,10 @@ import pytest
 from msgspec import structs
 
 import everloop
-from everloop.core.errors import GrantRefused, MailRefused
 from everloop.core.log import Answered, Asked
 from everloop.core.people import Role
 from everloop.core.tool import Circumstances, Effect
+from everloop.errors import GrantRefused, MailRefused
 from everloop.readings.questions import offered_of, question_of
 from everloop.runtime.approvals import Approvals
 from everloop.runtime.people import KnownPeople

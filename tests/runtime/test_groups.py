@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from everloop.core.channel import Incoming
 from everloop.core.log import CallReturned, ModelCalled, UserSaid
-from everloop.core.people import Person, Role
-from everloop.core.ports import Deliver
+from everloop.core.people import Role
 from everloop.core.speakers import GroupSpeaker, header_of
 from everloop.core.tool import Effect
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming
+from everloop.ports.directory import Person
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import everloop
-from everloop.core.errors import BadRequest, TurnFailed
 from everloop.core.people import Role
 from everloop.core.tool import Effect
+from everloop.errors import BadRequest, TurnFailed
 from everloop.testing import Call, Fail, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import everloop
-from everloop.core.errors import MailRefused
-from everloop.core.tool import Effect, Shown
+from everloop.core.tool import Effect
+from everloop.errors import MailRefused
+from everloop.ports.tools import Shown
 from everloop.readings.questions import question_of
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel
 from everloop.tools.bootstrap import FILES

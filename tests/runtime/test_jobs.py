@@ -4,10 +4,10 @@ import asyncio
 from pathlib import Path
 
 from everloop.app import open_desk
-from everloop.core.jobs import Job
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.tool import Effect
+from everloop.ports.jobs import Job
 from everloop.testing import RecordingChannel, Say, ScriptedModel, failpoints
 from everloop.testing.clock import SimulatedClock
 from everloop.testing.script import Call

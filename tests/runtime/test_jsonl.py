@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.conversation import Conversation, Written
 from everloop.core.decide import Rules
-from everloop.core.errors import MailRefused
 from everloop.core.log import (
     AgentTold,
     Asked,
@@ -34,6 +32,8 @@ from everloop.core.mail import Said
 from everloop.core.message import Media, Message, Opaque, Text, said
 from everloop.core.thread import Thread
 from everloop.core.tool import FileChange, ToolCall
+from everloop.errors import MailRefused
+from everloop.ports.conversation import Conversation, Written
 from everloop.readings.branch import branch_off
 from everloop.runtime.exporting import RAN, UNANSWERED, UNRUN, WAITED, Exporting
 from everloop.runtime.jsonl import MISSING, read_conversation

@@ -10,8 +10,8 @@ from everloop.core.log import Answered
 from everloop.core.mail import Decision, Said, Stop
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.permission import Allowance
 from everloop.core.tool import Effect
+from everloop.ports.permission import Allowance
 from everloop.readings.verdicts import is_answered_by
 from everloop.testing import Call, Say, ScriptedModel, counting_tool
 from tests.runtime.conftest import letter

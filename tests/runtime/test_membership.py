@@ -2,8 +2,9 @@
 
 import pytest
 
-from everloop.core.errors import MailRefused
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.errors import MailRefused
+from everloop.ports.directory import Person
 from everloop.runtime.membership import Membership
 
 

@@ -4,13 +4,13 @@ import asyncio
 from typing import Any
 
 import everloop
-from everloop.core.channel import Manifest, OutgoingPart, Traits
 from everloop.core.log import AgentTold, CallReturned
 from everloop.core.mail import Address, Inbound, Outbound, Said
 from everloop.core.message import Made, Media, said
-from everloop.core.ports import Deliver
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect
+from everloop.ports import Deliver
+from everloop.ports.channel import Manifest, OutgoingPart, Traits
 from everloop.testing import Call, Say, ScriptedModel, Shown, Wait
 from everloop.tools.decorator import tool
 

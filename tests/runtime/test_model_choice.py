@@ -8,9 +8,9 @@ import pytest
 
 import everloop
 from everloop.core import log
-from everloop.core.errors import HostFailed, KeyRefused, RateLimited, TurnFailed
-from everloop.core.rows import SpentRow
 from everloop.core.tool import Effect
+from everloop.errors import HostFailed, KeyRefused, RateLimited, TurnFailed
+from everloop.ports.rows import SpentRow
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.commands import describe
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait

@@ -6,12 +6,12 @@ import pytest
 
 from everloop import Role
 from everloop.core.decide import admit
-from everloop.core.jobs import Job
 from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Inbound, Mail, Notice
 from everloop.core.message import Text, said
 from everloop.core.prompt import Terms
 from everloop.core.thread import Thread
+from everloop.ports.jobs import Job
 from everloop.replay import cut, replay, turns_in
 from everloop.testing import RecordingChannel, Say, ScriptedModel, Wait
 

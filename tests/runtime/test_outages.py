@@ -13,10 +13,10 @@ from typing import Any
 import apsw
 import pytest
 
-from everloop.core.errors import Fenced, StoreBroken, StoreError, StoreFull, StoreUnreachable
 from everloop.core.people import Role
-from everloop.core.rows import Commit, Committed, Lease, Renewal
 from everloop.core.tool import Effect
+from everloop.errors import Fenced, StoreBroken, StoreError, StoreFull, StoreUnreachable
+from everloop.ports.rows import Commit, Committed, Lease, Renewal
 from everloop.testing import Call, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter

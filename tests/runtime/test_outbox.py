@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec import structs
 
-from everloop.core.channel import OutgoingPart, Rendered
-from everloop.core.errors import Undeliverable
 from everloop.core.log import ModelSaid
 from everloop.core.mail import Address, Outbound, ReplyTo
 from everloop.core.message import Made, Media
-from everloop.core.rows import Commit, Lease, OutboxRow, OutboxState
+from everloop.errors import Undeliverable
+from everloop.ports.channel import OutgoingPart, Rendered
+from everloop.ports.rows import Commit, Lease, OutboxRow, OutboxState
 from everloop.runtime.outbox import BLIND, LASTS, LATE, LEAST, Outbox, parts_of
 from everloop.store.sqlite import SqliteStore
 from everloop.testing import RecordingChannel, Trouble

@@ -10,15 +10,15 @@ import pytest
 
 import everloop
 from everloop.app import open_desk
-from everloop.core.budget import DOLLAR, HOUSE, Limit
-from everloop.core.errors import MailRefused, TurnFailed
-from everloop.core.events import TitleGiven
 from everloop.core.log import Compacted, ModelSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
-from everloop.core.rows import UsedRow
+from everloop.errors import MailRefused, TurnFailed
+from everloop.ports.budgets import DOLLAR, HOUSE, Limit
+from everloop.ports.events import TitleGiven
+from everloop.ports.rows import UsedRow
 from everloop.testing import Http, Say, Shown, Spend
 from everloop.testing.model_server import ModelServer, shown_in
 

@@ -9,9 +9,9 @@ import pytest
 import everloop
 from everloop import Role
 from everloop.core import log
-from everloop.core.channel import Incoming
-from everloop.core.errors import SettingsError
-from everloop.core.ports import Deliver
+from everloop.errors import SettingsError
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming
 from everloop.readings.sections import BETWEEN, changed_parts
 from everloop.replay import cut, replay, turns_in
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Shown

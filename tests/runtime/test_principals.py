@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 import everloop
 from everloop import MailRefused, Role
 from everloop.app.tools import principals_folder
-from everloop.core.channel import Incoming
-from everloop.core.keys import author_of
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import chat_of, is_chat
-from everloop.core.ports import Deliver
 from everloop.core.prompt import Terms
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming
+from everloop.readings.keys import author_of
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Shown
 
 CANARY = "CANARY-of-the-owner"

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from everloop.core.channel import Admitted, Declined, Delivered, Incoming, Manifest, OutgoingPart, Traits
-from everloop.core.errors import ChannelDown, Undeliverable
 from everloop.core.mail import Address, ReplyTo, Said
-from everloop.core.ports import Deliver
-from everloop.core.rows import Receipt
+from everloop.errors import ChannelDown, Undeliverable
+from everloop.ports import Deliver
+from everloop.ports.channel import Admitted, Declined, Delivered, Incoming, Manifest, OutgoingPart, Traits
+from everloop.ports.rows import Receipt
 from everloop.runtime.admission import AdmitPeople
 from everloop.runtime.reception import Reception
 from everloop.testing import RecordingChannel, Say, ScriptedModel, Wait

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from everloop import Role
-from everloop.core.channel import Incoming
 from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Inbound, Notice, Said
 from everloop.core.message import said
 from everloop.core.people import chat_of
+from everloop.ports.channel import Incoming
 from everloop.testing import RecordingChannel, Say, ScriptedModel
 from tests.runtime.test_principals import Listening
 

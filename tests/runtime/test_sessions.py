@@ -7,11 +7,11 @@ import pytest
 
 import everloop
 from everloop import TurnFailed
-from everloop.core.events import AnswerBegan, AnswerPiece, Event
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, Standing, Stopped, UserSaid
-from everloop.core.rows import Commit, Lease
 from everloop.core.tool import Effect
 from everloop.core.wording import rendered
+from everloop.ports.events import AnswerBegan, AnswerPiece, Event
+from everloop.ports.rows import Commit, Lease
 from everloop.runtime.sessions import Sessions
 from everloop.testing import Call, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from everloop.core.errors import ToolError
-from everloop.core.tool import Effect, Ground, Tool, ToolSpec
+from everloop.core.tool import Effect, Ground, ToolSpec
+from everloop.errors import ToolError
+from everloop.ports.tools import Tool
 from everloop.runtime.strangers import contained
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel
 from everloop.tools.decorator import tool

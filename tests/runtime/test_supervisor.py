@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from everloop.core.jobs import TaskState
+from everloop.ports.jobs import TaskState
 from everloop.runtime.supervisor import CALM, FIRST, LONGEST, Supervisor
 
 

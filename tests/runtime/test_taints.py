@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import everloop
-from everloop.core.rows import Taint
-from everloop.core.tool import CallContext, Effect, Shown, Tool
+from everloop.core.tool import Effect
+from everloop.ports.rows import Taint
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool
 from tests.runtime.conftest import Opener, letter

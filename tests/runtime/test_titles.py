@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.app import open_desk
-from everloop.core.events import TitleGiven
+from everloop.ports.events import TitleGiven
 from everloop.runtime.titles import LONGEST, plain_title
 from everloop.testing import Say, ScriptedModel, Shown, Wait
 from everloop.testing.model_server import ModelServer

@@ -9,9 +9,10 @@ import pytest
 
 import everloop
 from everloop.core import log
-from everloop.core.errors import StoreUnreachable, TurnFailed
-from everloop.core.events import Event
-from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
+from everloop.core.tool import Effect, ToolSpec
+from everloop.errors import StoreUnreachable, TurnFailed
+from everloop.ports.events import Event
+from everloop.ports.tools import CallContext, Tool
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter

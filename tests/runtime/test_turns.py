@@ -7,10 +7,10 @@ import pytest
 import everloop
 from everloop.app.user import spoken
 from everloop.core import log
-from everloop.core.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
 from everloop.core.log import Stopped
 from everloop.core.mail import Address, Inbound, Stop
 from everloop.core.tool import Effect
+from everloop.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
 from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
 from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter

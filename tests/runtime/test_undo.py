@@ -10,7 +10,8 @@ from msgspec import structs
 
 from everloop.core.log import Undoing
 from everloop.core.thread import Thread
-from everloop.core.tool import Effect, FileChange, Shown
+from everloop.core.tool import Effect, FileChange
+from everloop.ports.tools import Shown
 from everloop.testing import Call, Calls, Say, ScriptedModel
 from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter

@@ -2,8 +2,8 @@
 
 import pytest
 
-from everloop.core.errors import TurnFailed
 from everloop.core.turn import Finished
+from everloop.errors import TurnFailed
 from everloop.runtime import waiters
 from everloop.runtime.waiters import Waiters
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from everloop.core.budget import DOLLAR
 from everloop.core.decide import WAIT, admit
-from everloop.core.errors import TurnFailed
 from everloop.core.log import Compacted, CompactionAsked, UserSaid
 from everloop.core.mail import Address, CompactRequest, Inbound, Mail, Notice, Said
 from everloop.core.message import said
 from everloop.core.thread import Thread
+from everloop.errors import TurnFailed
+from everloop.ports.budgets import DOLLAR
 from tests.runtime.test_budgets import ADMIN, ANNA, BERT, ROOM, costly, dollars, opened
 
 JOBS = "api:jobs"

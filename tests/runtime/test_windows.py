@@ -10,8 +10,8 @@ from aiohttp import web
 import everloop
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
-from everloop.core.errors import TurnFailed
-from everloop.core.prompt import ModelLimits
+from everloop.errors import TurnFailed
+from everloop.ports.provider import ModelLimits
 from everloop.providers.catalog import HOSTS
 from everloop.runtime.context import Context, Profile
 from everloop.runtime.models import Briefed, Model

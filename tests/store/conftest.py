@@ -17,7 +17,7 @@ import apsw
 import asyncpg
 import pytest
 
-from everloop.core.ports import Store
+from everloop.ports import Store
 from everloop.store import schema
 from everloop.store.fetching import FetchingWire, wire_over
 from everloop.store.postgres import PostgresStore

@@ -10,11 +10,11 @@ from typing import Any
 import asyncpg
 import uvloop
 
-from everloop.core.errors import StoreError
 from everloop.core.log import ModelCalled
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.rows import Commit, Lease
+from everloop.errors import StoreError
+from everloop.ports.rows import Commit, Lease
 from everloop.store.fetching import FetchingWire, wire_over
 from everloop.store.postgres import PostgresStore
 from everloop.store.wire import Wire

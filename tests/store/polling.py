@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from everloop.app import open_desk
-from everloop.core.channel import Incoming, Manifest, OutgoingPart
-from everloop.core.ports import Deliver
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming, Manifest, OutgoingPart
 from everloop.testing import Say, ScriptedModel
 
 

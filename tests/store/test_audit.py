@@ -6,7 +6,13 @@ import pytest
 from msgspec import structs
 from tests.store.conftest import Home
 
-from everloop.core.audit import (
+from everloop.core.log import CallStarted, UserSaid
+from everloop.core.mail import Address, Inbound, Said, Stop
+from everloop.core.message import said
+from everloop.core.people import Role
+from everloop.errors import Fenced
+from everloop.ports import Store
+from everloop.ports.audit import (
     DEEDS,
     AuditCheck,
     AuditRow,
@@ -17,13 +23,8 @@ from everloop.core.audit import (
     hash_of,
     line_of,
 )
-from everloop.core.errors import Fenced
-from everloop.core.log import CallStarted, UserSaid
-from everloop.core.mail import Address, Inbound, Said, Stop
-from everloop.core.message import said
-from everloop.core.people import Person, Role
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease
+from everloop.ports.directory import Person
+from everloop.ports.rows import Commit, Lease
 
 
 async def told(store: Store) -> list[tuple[str, str, str, str, str]]:

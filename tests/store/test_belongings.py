@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.store.town import tables_of
 
-from everloop.core.ports import Store
+from everloop.ports import Store
 from everloop.store.belongings import BELONGINGS, undeclared
 
 

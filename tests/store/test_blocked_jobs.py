@@ -2,11 +2,12 @@
 
 import pytest
 
-from everloop.core.jobs import Job
 from everloop.core.mail import Address, Decision, Inbound, Letter, Notice, Said, Telling
 from everloop.core.message import said
-from everloop.core.people import Person, Role
-from everloop.core.ports import Store
+from everloop.core.people import Role
+from everloop.ports import Store
+from everloop.ports.directory import Person
+from everloop.ports.jobs import Job
 
 LONG_AGO = 1_000_000.0
 ANN, GROUP = "web:ann", "chat:web/room"

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from everloop.core.budget import DAY, MONTH, Account, Bound, Charge, Limit, LimitRow, Reservation, Spending
 from everloop.core.log import ModelCalled, ModelSaid
 from everloop.core.mail import Address, Inbound, Said, Stop
-from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Committed, Lease, Spent
+from everloop.ports import Store
+from everloop.ports.budgets import DAY, MONTH, Account, Bound, Charge, Limit, LimitRow, Reservation, Spending
+from everloop.ports.rows import Commit, Committed, Lease, Spent
 
 from .conftest import Home
 

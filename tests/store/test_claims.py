@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from everloop.core.errors import StoreUnreachable
+from everloop.errors import StoreUnreachable
 from everloop.store.claims import Claims
 
 

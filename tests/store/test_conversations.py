@@ -9,17 +9,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.effort import examples
 
-from everloop.core.conversation import (
-    ArchiveThread,
-    Branch,
-    Conversation,
-    Mark,
-    PinThread,
-    Rename,
-    ResumeThread,
-    SearchHit,
-    Snapshot,
-)
 from everloop.core.log import (
     CallReturned,
     Compacted,
@@ -34,9 +23,20 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Address, Inbound, Mail, Said, Undo
 from everloop.core.message import said
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease
 from everloop.core.tool import FileChange, ToolCall
+from everloop.ports import Store
+from everloop.ports.conversation import (
+    ArchiveThread,
+    Branch,
+    Conversation,
+    Mark,
+    PinThread,
+    Rename,
+    ResumeThread,
+    SearchHit,
+    Snapshot,
+)
+from everloop.ports.rows import Commit, Lease
 from everloop.readings.words import words_of
 from everloop.store.search import SHORT, TOGETHER
 

@@ -3,8 +3,8 @@
 from tests.store.conftest import Home
 
 from everloop.core.mail import Address, Inbound, Stop
-from everloop.core.ports import Store
-from everloop.core.rows import Known, TokenRow
+from everloop.ports import Store
+from everloop.ports.rows import Known, TokenRow
 
 ALL = ("read", "chat")
 

@@ -10,9 +10,9 @@ from tests.store.conftest import Home, SqliteHome
 
 import everloop
 from everloop import TurnFailed
-from everloop.core.errors import StreamCut
-from everloop.core.events import AnswerPiece, TurnEnded
 from everloop.core.log import GaveUp, ModelFailed, Stopped
+from everloop.errors import StreamCut
+from everloop.ports.events import AnswerPiece, TurnEnded
 from everloop.testing import Fail, Say, ScriptedModel, Think, Wait
 
 PIECES = ("one ", "two ", "three ", "four ", "five ")

@@ -10,16 +10,16 @@ from typing import Any, Protocol
 import msgspec
 import pytest
 
-from everloop.core.conversation import Branch, Deletion, Leftovers, Mark, Written
-from everloop.core.errors import Fenced, MailRefused, ThreadGone
-from everloop.core.jobs import DELETE, Job
-from everloop.core.log import Compacted, Entry, ModelCalled, ModelSaid, UserSaid
+from everloop.core.log import MANY, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Decision, Inbound, Outbound, Said
 from everloop.core.message import Media, said
-from everloop.core.permission import Grant
-from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import MANY, Commit, Lease, Posting, Receipt, Spent, Taint, Timer
+from everloop.errors import Fenced, MailRefused, ThreadGone
+from everloop.ports import Store
+from everloop.ports.conversation import Branch, Deletion, Leftovers, Mark, Written
+from everloop.ports.jobs import DELETE, Job
+from everloop.ports.permission import Grant
+from everloop.ports.rows import Commit, Lease, Posting, Receipt, Spent, Taint, Timer
 from everloop.runtime.sessions import Sessions
 from everloop.store.deleting import GONE
 from everloop.store.holders import Holders

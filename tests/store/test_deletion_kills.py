@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from everloop.core.jobs import DELETE
 from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Media, said
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease
 from everloop.files.folder import Folder
 from everloop.files.inventory import FileInventory
+from everloop.ports import Store
+from everloop.ports.jobs import DELETE
+from everloop.ports.rows import Commit, Lease
 from everloop.runtime.deletions import Deletions
 from everloop.runtime.sessions import Sessions
 

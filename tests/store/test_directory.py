@@ -4,9 +4,10 @@ from tests.store.conftest import Home
 
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.people import Person, Role
-from everloop.core.ports import Store
-from everloop.core.rows import Known
+from everloop.core.people import Role
+from everloop.ports import Store
+from everloop.ports.directory import Person
+from everloop.ports.rows import Known
 
 
 def plain(person: Person | None) -> tuple[str, str, Role, bool, tuple[str, ...]] | None:

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 from tests.store.town import GROUP, KINDS, NAMES, ROOM, Town, canary, dumped, tables_holding
 
-from everloop.core.errors import MailRefused
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Message, said
-from everloop.core.people import ERASED, Person, Role
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease
+from everloop.core.people import ERASED, Role
 from everloop.core.thread import Thread
+from everloop.errors import MailRefused
+from everloop.ports import Store
+from everloop.ports.directory import Person
+from everloop.ports.rows import Commit, Lease
 from everloop.readings.erasing import BLANK, NO_SUMMARY
 
 IN_TABLES = {

@@ -13,9 +13,9 @@ from tests.store.test_erasing import place_of
 from tests.store.town import Town, canary, tables_holding
 
 import everloop
-from everloop.core.errors import MailRefused
-from everloop.core.jobs import ERASE
 from everloop.core.people import Role
+from everloop.errors import MailRefused
+from everloop.ports.jobs import ERASE
 from everloop.testing import ScriptedModel
 from everloop.testing.failpoints import names_in_source
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from everloop.app import open_desk
-from everloop.core.jobs import Job
-from everloop.core.ports import Store
 from everloop.files.folder import HALF_WRITTEN
+from everloop.ports import Store
+from everloop.ports.jobs import Job
 from everloop.testing import ScriptedModel
 
 from .conftest import Home

@@ -1,7 +1,7 @@
 """What people have sent is known by name: to whoever has it, and to nobody else."""
 
-from everloop.core.ports import FileRecord
-from everloop.core.ports.files import FileRecords
+from everloop.ports import FileRecord
+from everloop.ports.files import FileRecords
 
 from .conftest import Home
 

@@ -1,12 +1,12 @@
 """Every file that is named anywhere in a store is told, and no other: what is not told may be removed."""
 
-from everloop.core.conversation import ArchiveThread, Branch
 from everloop.core.log import AgentTold, CallReturned, Compacted, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Outbound, Said, Undo
 from everloop.core.message import Made, Media, said
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease, Timer
 from everloop.core.tool import FileChange
+from everloop.ports import Store
+from everloop.ports.conversation import ArchiveThread, Branch
+from everloop.ports.rows import Commit, Lease, Timer
 from everloop.store import file_references
 
 CHAT = Address("test", "chat")

@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 
-from everloop.core.errors import BadSchedule, Fenced
-from everloop.core.jobs import Job, JobRow
 from everloop.core.log import UserSaid
 from everloop.core.mail import Address, Decision, Inbound, Said
 from everloop.core.message import said
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease, Posting
+from everloop.errors import BadSchedule, Fenced
+from everloop.ports import Store
+from everloop.ports.jobs import Job, JobRow
+from everloop.ports.rows import Commit, Lease, Posting
 from everloop.store import schema
 from everloop.store.schedule import event_of, next_due
 from everloop.testing import failpoints

@@ -4,7 +4,7 @@ from tests.store.conftest import Home
 
 from everloop.core.mail import Address, Decision, Inbound, Mail, Said
 from everloop.core.message import said
-from everloop.core.rows import Receipt
+from everloop.ports.rows import Receipt
 
 CHAT = Address("test", "chat")
 

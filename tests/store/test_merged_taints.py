@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.rows import Taint
+from everloop.ports.rows import Taint
 from everloop.store.taints import merged
 
 SPANS = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 20)), max_size=30)

@@ -17,15 +17,16 @@ from msgspec import Struct, structs
 
 import everloop
 from everloop.app.agent import Agent
-from everloop.core.conversation import Conversation, Snapshot, Written
 from everloop.core.log import Answered, CallReturned, CallStarted, Entry, ModelCalled, ModelSaid, Resumed
 from everloop.core.mail import Mail, Outbound
 from everloop.core.message import Message, text_of
-from everloop.core.ports import Store
-from everloop.core.rows import Known, SpentRow, ThreadRow, TokenRow
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
+from everloop.core.tool import Effect, ToolSpec
 from everloop.gateway.access.secrets import fits_password, hash_of
+from everloop.ports import Store
+from everloop.ports.conversation import Conversation, Snapshot, Written
+from everloop.ports.rows import Known, SpentRow, ThreadRow, TokenRow
+from everloop.ports.tools import CallContext, Tool
 from everloop.store import schema
 from everloop.testing import RecordingChannel, Say, ScriptedModel
 

@@ -16,10 +16,10 @@ from tests.torture.postgres import Node
 
 import everloop
 from everloop.app.agent import Agent
-from everloop.core.errors import StoreUnreachable
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.rows import Commit, Lease, Renewal
+from everloop.errors import StoreUnreachable
+from everloop.ports.rows import Commit, Lease, Renewal
 from everloop.store.postgres import PostgresStore
 from everloop.testing import Say, ScriptedModel, Wait
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from everloop.core.errors import StoreError
-from everloop.core.ports import Store
+from everloop.errors import StoreError
+from everloop.ports import Store
 from everloop.runtime.ownership import Ownership
 
 from .conftest import Home

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import asyncpg
 import pytest
 
-from everloop.core.errors import StoreError, StoreUnreachable
 from everloop.core.log import ModelCalled
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.rows import Commit, Lease
+from everloop.errors import StoreError, StoreUnreachable
+from everloop.ports.rows import Commit, Lease
 from everloop.store.postgres import PostgresStore
 
 from .conftest import cannot

@@ -4,12 +4,12 @@ was confirmed."""
 import asyncio
 from collections import Counter
 
-from everloop.core.keys import place_of
 from everloop.core.mail import Address, Inbound, Notice, Outbound, Said
 from everloop.core.message import Text
-from everloop.core.polled import PolledAnswer, PolledPlaces
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease
+from everloop.ports import Store
+from everloop.ports.polled import PolledAnswer, PolledPlaces
+from everloop.ports.rows import Commit, Lease
+from everloop.readings.keys import place_of
 
 from .conftest import Home
 

@@ -14,14 +14,14 @@ import asyncpg
 import pytest
 from tests.ports import free_port
 
-from everloop.core.errors import Fenced, StoreError, StoreUnreachable
-from everloop.core.jobs import Job
 from everloop.core.log import ModelCalled, UserSaid
 from everloop.core.mail import Address, Inbound, Mail, Outbound, Said, Stop
 from everloop.core.message import said
-from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Lease, Spent
+from everloop.errors import Fenced, StoreError, StoreUnreachable
+from everloop.ports import Store
+from everloop.ports.jobs import Job
+from everloop.ports.rows import Commit, Lease, Spent
 from everloop.store.postgres import PostgresStore
 from everloop.store.server import ANSWER_SECONDS
 

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from everloop.core.errors import StoreError
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.ports import Store
-from everloop.core.rows import Posting, ThreadRow
 from everloop.core.thread import Finished, Thread
+from everloop.errors import StoreError
+from everloop.ports import Store
+from everloop.ports.rows import Posting, ThreadRow
 from everloop.runtime.book import Book
 
 from .conftest import Home

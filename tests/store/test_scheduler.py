@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import pytest
 
 from everloop.bus.local import LocalBus
-from everloop.core.errors import StoreError
-from everloop.core.jobs import Job, JobRow
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.ports import Store
+from everloop.errors import StoreError
+from everloop.ports import Store
+from everloop.ports.jobs import Job, JobRow
 from everloop.runtime.scheduler import Scheduler, Worker
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import apsw
 import pytest
 
-from everloop.core.errors import HomeError, StoreCorrupt
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
+from everloop.errors import HomeError, StoreCorrupt
 from everloop.store import schema
 from everloop.store.holders import Holders
 from everloop.store.sqlite import SqliteStore

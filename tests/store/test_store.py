@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.effort import examples
 
-from everloop.core.errors import Fenced, MailRefused, StoreError, StoreNewer
 from everloop.core.log import (
+    MANY,
     AgentTold,
     CallStarted,
     Compacted,
@@ -25,11 +25,11 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Address, Choose, Decision, Inbound, Mail, Outbound, ReplyTo, Said, Stop, Telling
 from everloop.core.message import Made, Media, said
-from everloop.core.permission import Grant
-from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import (
-    MANY,
+from everloop.errors import Fenced, MailRefused, StoreError, StoreNewer
+from everloop.ports import Store
+from everloop.ports.permission import Grant
+from everloop.ports.rows import (
     Commit,
     Committed,
     Lease,

@@ -7,10 +7,10 @@ from tests.store.test_store import CHAT, START, append, heard, letter, received,
 
 from everloop.core.log import CallReturned, ModelSaid
 from everloop.core.mail import Address, Outbound
-from everloop.core.permission import FileState, Held, PromptFile
-from everloop.core.ports import Store
-from everloop.core.rows import Commit, Lease, Taint, Untaint
 from everloop.core.tool import ToolCall
+from everloop.ports import Store
+from everloop.ports.permission import FileState, Held, PromptFile
+from everloop.ports.rows import Commit, Lease, Taint, Untaint
 
 HERE = "/home/ann/workspace"
 FIRST, SECOND = Taint("t:2:0", HERE, 100.0), Taint("t:2:1", HERE, 200.0)

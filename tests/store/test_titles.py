@@ -8,19 +8,19 @@ import pytest
 from msgspec import Struct, structs
 
 from everloop.bus.local import LocalBus
-from everloop.core.budget import Account, Bound, Limit, Reservation, Spending
-from everloop.core.channel import DOORS
-from everloop.core.conversation import ArchiveThread, GiveTitle, Rename
-from everloop.core.errors import RateLimited, StoreUnreachable
-from everloop.core.jobs import JobRow
 from everloop.core.log import ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Lease, Spent, SpentRow
 from everloop.core.turn import Finished
+from everloop.errors import RateLimited, StoreUnreachable
+from everloop.ports import Store
+from everloop.ports.budgets import Account, Bound, Limit, Reservation, Spending
+from everloop.ports.channel import DOORS
+from everloop.ports.conversation import ArchiveThread, GiveTitle, Rename
+from everloop.ports.jobs import JobRow
+from everloop.ports.rows import Commit, Lease, Spent, SpentRow
 from everloop.runtime.budgets import BudgetControl
 from everloop.runtime.people import KnownPeople
 from everloop.runtime.scheduler import Scheduler

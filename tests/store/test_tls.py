@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from everloop.core.errors import StoreUnreachable
+from everloop.errors import StoreUnreachable
 from everloop.store.postgres import PostgresStore
 
 from . import matrix

@@ -1,10 +1,10 @@
 """The platforms that tokens name, on both databases, and what became of tokens that are older than that."""
 
-from everloop.core.keys import author_of, escaped, name_of, place_of
 from everloop.core.mail import Inbound, Said
 from everloop.core.message import Text
-from everloop.core.ports import Store
-from everloop.core.rows import Known
+from everloop.ports import Store
+from everloop.ports.rows import Known
+from everloop.readings.keys import author_of, escaped, name_of, place_of
 from everloop.store import schema
 
 from .conftest import Home

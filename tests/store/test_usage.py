@@ -5,10 +5,10 @@ from tests.store.conftest import Home
 from everloop.core.log import ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.ports import Store
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Lease, Spent, UsedRow
 from everloop.core.tool import ToolCall
+from everloop.ports import Store
+from everloop.ports.rows import Commit, Lease, Spent, UsedRow
 
 USED = Usage(input=100, output=10, cache_read=40)
 

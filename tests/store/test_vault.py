@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from everloop.core.errors import HomeError, VaultLocked
-from everloop.core.ports import Store
+from everloop.errors import HomeError, VaultLocked
+from everloop.ports import Store
 from everloop.store.vault import KEY_FILE, PASSPHRASE, EncryptedVault, Key, KeyFile, Passphrase, key_of
 
 CANARY = "sk-canary-0123456789-ü🙂"

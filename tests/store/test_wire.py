@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from everloop.core.errors import StoreError, StoreUnreachable
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
+from everloop.errors import StoreError, StoreUnreachable
 from everloop.store import fetching
 from everloop.store.fetching import FetchingWire, wire_over
 from everloop.store.keepalive import transport_of

@@ -10,9 +10,9 @@ from typing import Any
 import apsw
 import pytest
 
-from everloop.core.errors import Fenced, StoreBroken, StoreError, StoreFull
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
+from everloop.errors import Fenced, StoreBroken, StoreError, StoreFull
 from everloop.store.sqlite import SqliteStore
 from everloop.store.writer import Execute, Writer
 

@@ -13,9 +13,9 @@ import apsw
 import asyncpg
 import pytest
 
-from everloop.core.jobs import Job
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
+from everloop.ports.jobs import Job
 from everloop.store.schedule import event_of
 from everloop.testing.clock import SimulatedClock
 

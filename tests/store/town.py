@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from everloop.app.home_folders import HomeFoldersOf
-from everloop.core.conversation import Conversation, Mark, Rename
-from everloop.core.jobs import Job
 from everloop.core.log import Compacted, Entry, ModelCalled, ModelSaid, Standing, UserSaid
 from everloop.core.mail import Address, Inbound, Outbound, ReplyTo, Said
 from everloop.core.message import Media, Message, said
-from everloop.core.people import Person, Role, chat_of
-from everloop.core.permission import Grant
-from everloop.core.ports import HomeFile, Store
+from everloop.core.people import Role, chat_of
 from everloop.core.prompt import Usage
-from everloop.core.rows import Commit, Lease, Spent
 from everloop.files.folder import Folder
 from everloop.files.inventory import FileInventory
+from everloop.ports import HomeFile, Store
+from everloop.ports.conversation import Conversation, Mark, Rename
+from everloop.ports.directory import Person
+from everloop.ports.jobs import Job
+from everloop.ports.permission import Grant
+from everloop.ports.rows import Commit, Lease, Spent
 from everloop.runtime.deletions import Deletions
 from everloop.runtime.erasures import Erasures
 from everloop.runtime.membership import Membership

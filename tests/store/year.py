@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from everloop.bus.local import LocalBus
-from everloop.core.ports import Store
+from everloop.ports import Store
 from everloop.runtime.scheduler import Scheduler
 from everloop.store.clocked import ClockedPostgresStore
 from everloop.store.sqlite import SqliteStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from everloop.core.errors import SettingsError
+from everloop.errors import SettingsError
 from everloop.telemetry.target import ExportTarget, target_of
 
 OWN = {"service.name": "everloop", "service.version": "1"}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everloop
-from everloop.core.errors import (
+from everloop.errors import (
     BadRequest,
     HostHungUp,
     HostTimeout,
@@ -25,8 +25,8 @@ from everloop.core.errors import (
     StreamCut,
     TurnFailed,
 )
-from everloop.core.ports import Http
 from everloop.net.trusted import TrustedHttp
+from everloop.ports import Http
 from everloop.testing import (
     Call,
     Cassette,

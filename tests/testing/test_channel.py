@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.channel import Manifest, OutgoingPart, Traits
-from everloop.core.errors import ChannelDown
 from everloop.core.mail import Address
-from everloop.core.ports import Channel
+from everloop.errors import ChannelDown
+from everloop.ports import Channel
+from everloop.ports.channel import Manifest, OutgoingPart, Traits
 from everloop.testing import AckLost, Limited, RecordingChannel, Trouble, sends_in
 
 

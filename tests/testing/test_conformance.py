@@ -10,9 +10,9 @@ from tests.channels.platform import Receiver
 
 import everloop
 from everloop.channels.webhook import Webhook
-from everloop.core.channel import Hook, HookAnswer, HookRequest, OutgoingPart
-from everloop.core.errors import ChannelDown, EverloopError
-from everloop.core.ports import Deliver
+from everloop.errors import ChannelDown, EverloopError
+from everloop.ports import Deliver
+from everloop.ports.channel import Hook, HookAnswer, HookRequest, OutgoingPart
 from everloop.testing.conformance import CHECKS, Platform, Trial
 
 

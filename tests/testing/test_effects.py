@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.tool import CallContext, Effect, ToolCall, problems_of
+from everloop.core.tool import Effect, ToolCall, problems_of
+from everloop.ports.tools import CallContext
 from everloop.testing import counting_tool, effects_in, outside, repeats_in, runs_in
 from everloop.testing.effects import Ran
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core import failpoint
-from everloop.core.failpoint import reach
+from everloop.ports import failpoint
+from everloop.ports.failpoint import reach
 from everloop.testing import failpoints
 
 PROGRAM = """
 import sys
-from everloop.core.failpoint import reach
+from everloop.ports.failpoint import reach
 from everloop.testing import failpoints
 failpoints.from_environment()
 for name in ("first", "second", "second"):

@@ -14,7 +14,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from everloop.core.errors import (
+from everloop.core.prompt import Usage
+from everloop.errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,
@@ -26,7 +27,6 @@ from everloop.core.errors import (
     StreamCut,
     UnknownModel,
 )
-from everloop.core.prompt import Usage
 from everloop.testing import Call, Calls, CutAt, Empty, End, Fail, Http, Line, Pause, Raw, Say, Spend, Think, Wait
 from everloop.testing.model_server import ModelServer
 from everloop.testing.script import acts_of

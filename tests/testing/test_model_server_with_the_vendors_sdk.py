@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from everloop.core.errors import ContextOverflow, HostFailed, HostUnreachable, KeyRefused, RateLimited, UnknownModel
 from everloop.core.prompt import Usage
+from everloop.errors import ContextOverflow, HostFailed, HostUnreachable, KeyRefused, RateLimited, UnknownModel
 from everloop.testing import Call, Calls, Fail, Say, Spend, Think
 from everloop.testing.model_server import ModelServer
 

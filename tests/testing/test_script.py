@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from everloop.core.errors import BadRequest, RateLimited, StreamCut
 from everloop.core.message import Message, said
-from everloop.core.ports import Provider
 from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
+from everloop.errors import BadRequest, RateLimited, StreamCut
+from everloop.ports import Provider
 from everloop.testing import (
     Call,
     Calls,

@@ -15,7 +15,7 @@ import pytest
 
 import everloop
 from everloop.core.people import Role
-from everloop.core.tool import CallContext
+from everloop.ports.tools import CallContext
 from everloop.tools.sandbox import landlock
 from everloop.tools.sandbox.bwrap import Bubblewrap
 from everloop.tools.sandbox.choose import Confinement, Landlock, Unconfined

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, FileChange, Shown, Tool
+from everloop.core.tool import FileChange
+from everloop.errors import ToolError
 from everloop.files.folder import Folder
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.tools.apply_patch import apply_patch_tool
 from everloop.tools.changes import Changes
 from everloop.tools.patch import FilePatch, Hunk, parse, patched

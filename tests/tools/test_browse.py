@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import PathRefused
-from everloop.core.ports.workspace import FileWritten, FolderPage, WorkspaceEntry
+from everloop.errors import PathRefused
 from everloop.files.folder import Folder
+from everloop.ports.workspace import FileWritten, FolderPage, WorkspaceEntry
 from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.browse import WorkspaceBrowser
 from everloop.tools.home import Home

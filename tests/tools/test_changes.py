@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import StoreFull, ToolError
-from everloop.core.tool import CallContext, FileChange, Shown, Tool
+from everloop.core.tool import FileChange
+from everloop.errors import StoreFull, ToolError
 from everloop.files.folder import Folder
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.tools.changes import LARGEST_KEPT, Changes
 from everloop.tools.files import workspace_tools
 from everloop.tools.workspace import Workspace
@@ -162,7 +163,7 @@ async def test_a_killed_attempt_is_undone_from_what_the_next_one_says(root: Path
     code = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from everloop.core.tool import CallContext
+from everloop.ports.tools import CallContext
 from everloop.files.folder import Folder
 from everloop.tools.files import workspace_tools
 root = Path(sys.argv[1])

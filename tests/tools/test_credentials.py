@@ -11,14 +11,14 @@ import pytest
 from aiohttp import web
 
 import everloop
-from everloop.core.credential import KeptCredential
-from everloop.core.errors import AddressRefused, ToolError
-from everloop.core.events import AnswerGiven
 from everloop.core.log import CallReturned
 from everloop.core.people import Role
-from everloop.core.ports import BoundHeaders
-from everloop.core.tool import CallContext
+from everloop.errors import AddressRefused, ToolError
 from everloop.net.open import OpenHttp
+from everloop.ports import BoundHeaders
+from everloop.ports.credential import KeptCredential
+from everloop.ports.events import AnswerGiven
+from everloop.ports.tools import CallContext
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 from everloop.tools.credentials import own_credential
 from everloop.tools.redaction import redacted

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
-from everloop.core.tool import CallContext, Effect, Tool, ToolCall, ToolSpec, parse_args, problems_of
+from everloop.core.tool import Effect, ToolCall, ToolSpec, parse_args, problems_of
+from everloop.ports.tools import CallContext, Tool
 from everloop.tools.decorator import schema_of, tool
 
 CONTEXT = CallContext(key="t:1:0", thread="t", session="cli:direct", user="ann")

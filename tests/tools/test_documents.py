@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, FileChange, Shown, Tool
+from everloop.core.tool import FileChange
+from everloop.errors import ToolError
 from everloop.files.folder import Folder
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.tools.document_worker import html_of
 from everloop.tools.documents import can_make, can_use
 from everloop.tools.files import workspace_tools
@@ -278,8 +279,8 @@ WITHOUT_LIBRARIES = """
 import asyncio, json, sys
 from pathlib import Path
 sys.modules.update(dict.fromkeys(("docx", "openpyxl", "pypdf")))
-from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext
+from everloop.errors import ToolError
+from everloop.ports.tools import CallContext
 from everloop.files.folder import Folder
 from everloop.tools.files import workspace_tools
 root = Path(sys.argv[1])

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.descriptors import open_descriptors
 
-from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Effect, Shown, Tool, ToolCall, problems_of
+from everloop.core.tool import Effect, ToolCall, problems_of
+from everloop.errors import ToolError
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.tools.exec import Shell, exec_tools
 from everloop.tools.run_python import run_python_tool
 from everloop.tools.sandbox import seccomp, spool
@@ -322,7 +323,7 @@ import asyncio, sys
 from pathlib import Path
 import everloop.app
 from everloop.bus.local import LocalBus
-from everloop.core.tool import CallContext
+from everloop.ports.tools import CallContext
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.app.tools import build_tools

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.effort import examples
 
-from everloop.core.permission import Allowance, WantedCall
 from everloop.core.tool import Ground, Risk
+from everloop.ports.permission import Allowance, WantedCall
 from everloop.readings.grants import covers, granted
 from everloop.tools.exec_risk import judged, words_of
 

@@ -24,10 +24,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.descriptors import open_descriptors
 
-from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, FileChange, Shown, Tool, ToolCall, problems_of
+from everloop.core.tool import Effect, FileChange, ToolCall, problems_of
+from everloop.errors import ToolError
 from everloop.files.folder import Folder
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.tools.beneath import Opener, open_in_steps, opener
 from everloop.tools.edit_file import edited
 from everloop.tools.files import file_tools, workspace_tools
@@ -339,7 +340,7 @@ class TestWriting:
         code = """
 import asyncio, sys
 from pathlib import Path
-from everloop.core.tool import CallContext
+from everloop.ports.tools import CallContext
 from everloop.files.folder import Folder
 from everloop.tools.changes import Changes
 from everloop.tools.workspace import Workspace

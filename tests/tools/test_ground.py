@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from everloop.core.errors import ToolError
+from everloop.errors import ToolError
 from everloop.tools.exec import Shell, exec_tools
 from everloop.tools.ground import grounds_of, identity_of
 from everloop.tools.sandbox.commands import SandboxedCommands

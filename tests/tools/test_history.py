@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import everloop
-from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext
+from everloop.errors import ToolError
+from everloop.ports.tools import CallContext
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.history import history_tools
 from everloop.tools.untrusted import fence

@@ -21,8 +21,8 @@ from tests.descriptors import open_descriptors
 import everloop
 from everloop.app.tools import Toolset, build_tools
 from everloop.bus.local import LocalBus
-from everloop.core.errors import SettingsError, ToolError
 from everloop.core.tool import FileChange
+from everloop.errors import SettingsError, ToolError
 from everloop.files.folder import Folder
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel, Shown
@@ -498,7 +498,7 @@ from pathlib import Path
 from everloop.tools.home import Home
 from everloop.tools.sandbox.exposure import folders_above, why_not_there
 from everloop.tools.workspace import Workspace
-from everloop.core.errors import ToolError
+from everloop.errors import ToolError
 base = Path(sys.argv[1])
 home, person = base / "data/home", base / "person"
 for folder in (home / "files", home / "workspace/sub", person / "at", base / "other/at"):

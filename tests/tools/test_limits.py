@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from everloop.core.errors import ToolError
+from everloop.errors import ToolError
 from everloop.tools.exec import said
 from everloop.tools.sandbox import spool
 from everloop.tools.sandbox.command import is_short_of_memory

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.rows import Taint
-from everloop.core.tool import CallContext, Shown, Tool
+from everloop.errors import ToolError
 from everloop.files.folder import Folder
+from everloop.ports.rows import Taint
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.tools.files import workspace_tools
 from everloop.tools.kinds import is_strange_kind, named_in
 from everloop.tools.marks import Marks

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from everloop.core.errors import ToolError
+from everloop.errors import ToolError
 from everloop.net.proxy import Proxy
 from everloop.tools.exec import Shell, exec_tools, reachable
 from everloop.tools.run_python import run_python_tool

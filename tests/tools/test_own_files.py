@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import everloop
-from everloop.core.events import Answer
 from everloop.core.people import Role
 from everloop.core.tool import Effect
+from everloop.ports.events import Answer
 from everloop.readings.linked_files import linked_files
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everloop.core.errors import MailRefused
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
-from everloop.core.rows import Commit, Lease, Taint, Untaint
+from everloop.errors import MailRefused
 from everloop.files.folder import Folder
+from everloop.ports.rows import Commit, Lease, Taint, Untaint
 from everloop.store.sqlite import SqliteStore
 from everloop.tools.bootstrap import FILES, Bootstrap
 from everloop.tools.prompt_files import WatchedFiles

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from everloop.core.errors import ToolError
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Picture, Shown, Tool
+from everloop.errors import ToolError
 from everloop.files.folder import Folder
+from everloop.ports.tools import CallContext, Picture, Shown, Tool
 from everloop.readings.media import LARGEST_DOCUMENT, LARGEST_IMAGE
 from everloop.tools.read_file import read_file_tool
 from everloop.tools.workspace import Workspace

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from tests.descriptors import open_descriptors
 
-from everloop.core.errors import ToolError
-from everloop.core.tool import CallContext, Tool
+from everloop.errors import ToolError
+from everloop.ports.tools import CallContext, Tool
 from everloop.tools.find_files import find_files_tool
 from everloop.tools.grep import grep_tool
 from everloop.tools.walk import Glob

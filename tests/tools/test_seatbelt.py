@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.core.errors import ToolError
+from everloop.errors import ToolError
 from everloop.tools.sandbox import portable
 from everloop.tools.sandbox.choose import Confinement, choose_way, refused
 from everloop.tools.sandbox.commands import SandboxedCommands

@@ -13,13 +13,14 @@ from everloop.app.tools import ESSENTIAL, Toolset, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.approval import Policy, PolicyRule
 from everloop.core.decide import Ask, Rules, RunCalls, Settle, Step, decide
-from everloop.core.errors import HostTimeout, HostUnreachable, LinkFailed, SettingsError, StreamCut, ToolError
 from everloop.core.log import CallReturned, Compacted, Entry, ModelCalled, ModelSaid, UserSaid
 from everloop.core.message import Media, Message, said
 from everloop.core.people import Role
 from everloop.core.thread import Thread
-from everloop.core.tool import CallContext, Effect, FileChange, Risk, Shown, Tool, ToolCall, ToolSpec, problems_of
+from everloop.core.tool import Effect, FileChange, Risk, ToolCall, ToolSpec, problems_of
+from everloop.errors import HostTimeout, HostUnreachable, LinkFailed, SettingsError, StreamCut, ToolError
 from everloop.files.folder import Folder
+from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from msgspec import structs
 from PIL import Image
 
-from everloop.core.errors import LinkFailed, ToolError
-from everloop.core.tool import CallContext, Effect, Picture, Shown, Tool, ToolCall, problems_of
+from everloop.core.tool import Effect, ToolCall, problems_of
+from everloop.errors import LinkFailed, ToolError
 from everloop.net.open import OpenHttp
 from everloop.net.trusted import TrustedHttp
+from everloop.ports.tools import CallContext, Picture, Shown, Tool
 from everloop.tools.untrusted import fence
 from everloop.tools.web_fetch import web_fetch_tool
 from everloop.tools.web_search import (

@@ -23,9 +23,9 @@ from everloop.core.log import (
     Stopped,
     UserSaid,
 )
-from everloop.core.ports import Store
 from everloop.core.thread import Thread
 from everloop.core.turn import Finished
+from everloop.ports import Store
 from everloop.testing import Ran, Sent, outside, runs_in, sends_in
 
 from .feed import Ack, Event, acks_in, events_in, message_id

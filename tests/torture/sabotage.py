@@ -10,9 +10,10 @@ from typing import Any
 from msgspec import structs
 
 from everloop.core import decide
-from everloop.core.errors import StoreError, StoreUnreachable
 from everloop.core.mail import Inbound
-from everloop.core.tool import CallContext, Effect
+from everloop.core.tool import Effect
+from everloop.errors import StoreError, StoreUnreachable
+from everloop.ports.tools import CallContext
 from everloop.runtime import book, driver, lanes
 from everloop.runtime.outbox import Outbox
 from everloop.store import sqlite, sqlite_statements

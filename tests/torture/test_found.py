@@ -10,8 +10,9 @@ import apsw
 import everloop
 from everloop.app.user import inbound_of
 from everloop.core.people import Role
-from everloop.core.rows import OutboxRow
-from everloop.core.tool import CallContext, Effect, Tool, ToolSpec
+from everloop.core.tool import Effect, ToolSpec
+from everloop.ports.rows import OutboxRow
+from everloop.ports.tools import CallContext, Tool
 from everloop.runtime.interrupt import Interrupt
 from everloop.runtime.outbox import Outbox
 from everloop.store.sqlite_file import connect

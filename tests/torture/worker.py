@@ -22,12 +22,13 @@ from msgspec.structs import replace
 import everloop
 from everloop.app.agent import Agent
 from everloop.app.user import inbound_of
-from everloop.core.channel import OutgoingPart
-from everloop.core.errors import MailRefused, StoreError
-from everloop.core.jobs import Job
 from everloop.core.mail import Address, Decision, Inbound
 from everloop.core.people import Role
-from everloop.core.tool import CallContext, Effect, Tool
+from everloop.core.tool import Effect
+from everloop.errors import MailRefused, StoreError
+from everloop.ports.channel import OutgoingPart
+from everloop.ports.jobs import Job
+from everloop.ports.tools import CallContext, Tool
 from everloop.testing import RecordingChannel, Sent, counting_tool, failpoints, outside
 
 from .disk import FailingDisk

@@ -12,13 +12,13 @@ from msgspec import structs
 
 from .. import __version__
 from ..bus.local import LocalBus
-from ..core.errors import HomeError
-from ..core.jobs import DELETE, ERASE
 from ..core.people import Role
-from ..core.ports import Bus, Channel, Clock, Http, Provider, ToolSource
-from ..core.tool import Tool
 from ..core.turn import Finished
+from ..errors import HomeError
 from ..files.pictures import fit
+from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
+from ..ports.jobs import DELETE, ERASE
+from ..ports.tools import Tool
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
 from ..runtime.admission import AdmitPeople

@@ -9,19 +9,19 @@ from typing import Any, Unpack
 
 from msgspec import structs
 
-from ..core.channel import traits_of
 from ..core.decide import Steering
-from ..core.errors import Fenced, MailRefused, NoFile, TurnFailed
-from ..core.events import Answer as Answer
-from ..core.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
-from ..core.jobs import TaskState
 from ..core.mail import Inbound, Outbound, Said, reply_key
 from ..core.message import Part, text_of
-from ..core.permission import Allowance, Grant
-from ..core.permission import Approval as Approval
-from ..core.ports import Feed, FileRecord, Files
-from ..core.rows import Receipt, ThreadRow
 from ..core.turn import Finished
+from ..errors import Fenced, MailRefused, NoFile, TurnFailed
+from ..ports import Feed, FileRecord, Files
+from ..ports.channel import traits_of
+from ..ports.events import Answer as Answer
+from ..ports.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
+from ..ports.jobs import TaskState
+from ..ports.permission import Allowance, Grant
+from ..ports.permission import Approval as Approval
+from ..ports.rows import Receipt, ThreadRow
 from ..runtime.askers import Askers
 from ..runtime.lanes import Begun
 from ..runtime.supervisor import Supervised

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from ..core.ports import ToolSource
-from ..core.tool import Tool
+from ..ports import ToolSource
+from ..ports.tools import Tool
 from ..runtime.calls import Kit
 from ..runtime.strangers import contained
 

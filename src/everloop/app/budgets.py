@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from ..core.budget import Limit, money_of
-from ..core.errors import ModelMissing
 from ..core.people import Role
 from ..core.prompt import Usage
+from ..errors import ModelMissing
+from ..ports.budgets import Limit, money_of
 from ..runtime.budgets import BudgetRules
 from ..runtime.models import Models
 from ..settings.shape import BudgetSection

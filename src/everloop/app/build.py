@@ -11,14 +11,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..core.errors import ModelMissing, SettingsError
 from ..core.people import OWNER, Role
-from ..core.personas import Personas
-from ..core.ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
-from ..core.tool import Tool
+from ..errors import ModelMissing, SettingsError
+from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
+from ..ports.tools import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
 from ..providers.models import given as given_model
+from ..readings.personas import Personas
 from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE

@@ -12,9 +12,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..core.channel import DOORS, Traits
-from ..core.errors import SettingsError
-from ..core.ports import Channel, Http
+from ..errors import SettingsError
+from ..ports import Channel, Http
+from ..ports.channel import DOORS, Traits
 from ..settings import Settings, place_in_file
 from ..settings.shape import snake
 from ..settings.unused import switched_on

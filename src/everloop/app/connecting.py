@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import EverloopError, HostFailed, HostUnreachable, KeyRefused, ModelMissing, ProviderError
+from ..errors import EverloopError, HostFailed, HostUnreachable, KeyRefused, ModelMissing, ProviderError
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import EMBEDDED, Choice, host_of
 from ..providers.discovery import Discovery, ListedModel, talks

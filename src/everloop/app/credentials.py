@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import structs
 
-from ..core.credential import AUTHORIZATION, LONGEST, SHORTEST, CredentialRow, KeptCredential, variable_of
-from ..core.errors import AddressRefused, MailRefused, ToolError, VaultLocked
-from ..core.ports import Vault
-from ..core.ports.vault import CREDENTIAL
-from ..core.tool import Shown
+from ..errors import AddressRefused, MailRefused, ToolError, VaultLocked
+from ..ports import Vault
+from ..ports.credential import AUTHORIZATION, LONGEST, SHORTEST, CredentialRow, KeptCredential, variable_of
+from ..ports.tools import Shown
+from ..ports.vault import CREDENTIAL
 from ..runtime.calls import Kit
 from ..tools.credentials import personal
 from ..tools.redaction import holds, redacted

@@ -6,14 +6,15 @@ from contextlib import asynccontextmanager, suppress
 from secrets import token_hex
 from typing import Any
 
-from ..core.errors import EverloopError, Fenced, HomeError, MailRefused, VaultLocked
-from ..core.events import Answer
 from ..core.mail import Inbound
-from ..core.people import OWNER, Person
-from ..core.ports import Vault, WorkspaceFiles
-from ..core.rows import Receipt
+from ..core.people import OWNER
 from ..core.turn import Finished
+from ..errors import EverloopError, Fenced, HomeError, MailRefused, VaultLocked
 from ..files.packing import zipped
+from ..ports import Vault, WorkspaceFiles
+from ..ports.directory import Person
+from ..ports.events import Answer
+from ..ports.rows import Receipt
 from ..runtime.askers import Asker
 from ..runtime.membership import Membership
 from ..runtime.person_export import PersonExport

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from ..core.errors import ModelMissing, SettingsError
+from ..errors import ModelMissing, SettingsError
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import host_of
 from ..providers.keys import Keys

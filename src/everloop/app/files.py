@@ -6,13 +6,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..core.errors import SettingsError
 from ..core.people import Role, is_chat
-from ..core.ports import Files, FileShelves, People
+from ..errors import SettingsError
 from ..files.attachments import Attachments
 from ..files.folder import HALF_WRITTEN, Folder
 from ..files.inventory import FileInventory, RecordedShelves
 from ..files.quota import QuotaFiles, QuotaOf
+from ..ports import Files, FileShelves, People
 from ..settings import Settings
 from ..settings.shape import FilesSection
 from .opening import OpenHome

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from ..core.briefing import Situation
-from ..core.errors import SettingsError
 from ..core.people import Role
 from ..core.prompt import Terms
 from ..core.tool import Effect, ToolSpec, may_use
+from ..errors import SettingsError
 from ..runtime.calls import Kit
 
 

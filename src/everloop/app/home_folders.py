@@ -11,11 +11,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..core.errors import HomeError
 from ..core.people import OWNER
-from ..core.ports import Files, FileShelves, HomeFile, KeptFile
-from ..core.ports.workspace import OpenFile
+from ..errors import HomeError
 from ..files.names import folder_of
+from ..ports import Files, FileShelves, HomeFile, KeptFile
+from ..ports.workspace import OpenFile
 from ..tools.tainted import place_of
 from .tools import principals_folder, workspace_for
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from ..core.channel import Hook, Traits
-from ..core.ports import Bus, Clock, HomeFolders, Store
+from ..ports import Bus, Clock, HomeFolders, Store
+from ..ports.channel import Hook, Traits
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ..core.people import Person
 from ..files.packing import write_folder, write_zip
+from ..ports.directory import Person
 from .records import Records
 
 

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager, suppress
 from msgspec.structs import replace
 
 from ..core.briefing import Briefing, Situation
-from ..core.errors import EverloopError, StoreError
-from ..core.ports.vault import PERSONAL
+from ..errors import EverloopError, StoreError
+from ..ports.vault import PERSONAL
 from ..providers.models import ResolvedModel
 from ..runtime.calls import Kit
 from ..runtime.models import Model

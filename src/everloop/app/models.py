@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from ..core.errors import KeyRefused, ModelMissing, VaultLocked
-from ..core.ports import Http, Vault
+from ..errors import KeyRefused, ModelMissing, VaultLocked
+from ..ports import Http, Vault
 from ..providers import logins as logins_
 from ..providers.discovery import Headers
 from ..providers.keys import Keys

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ..core.errors import EverloopError, ModelMissing
+from ..errors import EverloopError, ModelMissing
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import host_of
 from ..providers.discovery import talks

@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack
 
 from msgspec import Struct
 
-from ..core.channel import Hook
-from ..core.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..core.message import Part
-from ..core.ports import Admission, Bus, Channel, Clock, Store
 from ..files.attachments import Attachments
+from ..ports import Admission, Bus, Channel, Clock, Store
+from ..ports.channel import Hook
+from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..runtime.inbox import Inbox
 from ..runtime.outbox import Outbox
 from ..runtime.ownership import Ownership

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.ports import Clock, Store, Vault
+from ..ports import Clock, Store, Vault
 from ..settings import Settings, home_of, load
 from .channels import check as check_channels
 from .settings_files import SettingsFiles

@@ -12,11 +12,11 @@ from contextlib import suppress
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import EverloopError, KeyRefused, MailRefused, ModelMissing, OutOfCredit, OwnKeyRefused, VaultLocked
 from ..core.people import OWNER
-from ..core.ports import Provider, Vault
-from ..core.ports.vault import OWN_KEY
 from ..core.prompt import Delta, Prompt, Reply
+from ..errors import EverloopError, KeyRefused, MailRefused, ModelMissing, OutOfCredit, OwnKeyRefused, VaultLocked
+from ..ports import Provider, Vault
+from ..ports.vault import OWN_KEY
 from ..providers.catalog import HOSTS
 from ..providers.choose import Choice
 from ..providers.keys import checked_key, keyed_host

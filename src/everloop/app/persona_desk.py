@@ -12,23 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..bus.local import LocalBus
-from ..core.audit import line_of
-from ..core.channel import DOORS
-from ..core.errors import MailRefused
 from ..core.people import OWNER, Role
-from ..core.personas import (
-    NONE,
-    WRONG_NAME,
-    WRONG_PLACE,
-    Persona,
-    PersonaChoice,
-    Personas,
-    channel_in,
-    is_name,
-    is_place,
-)
-from ..core.ports import Audit, Log
+from ..core.personas import PersonaChoice
 from ..core.thread import Thread
+from ..errors import MailRefused
+from ..ports import Audit, Log
+from ..ports.audit import line_of
+from ..ports.channel import DOORS
+from ..readings.personas import NONE, WRONG_NAME, WRONG_PLACE, Persona, Personas, channel_in, is_name, is_place
 from ..runtime.clock import SystemClock
 from ..runtime.people import KnownPeople
 from ..runtime.supervisor import Supervisor

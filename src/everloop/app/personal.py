@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from ..core.ports import Secrets
-from ..core.ports.vault import CREDENTIAL, OWN_KEY
+from ..ports import Secrets
+from ..ports.vault import CREDENTIAL, OWN_KEY
 
 LOCKED = "cannot be read now, for the vault is locked. Whoever runs this can look up why."
 _NOTHING: Mapping[str, float] = {}

@@ -9,11 +9,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.briefing import Briefing, Situation
-from ..core.errors import SettingsError
 from ..core.people import role_named
-from ..core.personas import Persona, PersonaChoice, Personas
-from ..core.ports import Briefer
+from ..core.personas import PersonaChoice
 from ..core.prompt import Section
+from ..errors import SettingsError
+from ..ports import Briefer
+from ..readings.personas import Persona, Personas
 from ..settings import PersonaSection, Settings
 from ..tools.persona_files import PersonaFiles
 

@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from ..core.briefing import Briefing
 from ..core.decide import Rules
-from ..core.errors import ModelMissing
-from ..core.ports import Embedder
-from ..core.prompt import ModelLimits, Section
+from ..core.prompt import Section
 from ..core.tool import ToolSpec
+from ..errors import ModelMissing
+from ..ports import Embedder
+from ..ports.provider import ModelLimits
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of

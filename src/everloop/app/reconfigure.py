@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import EverloopError, ModelMissing
-from ..core.ports import Audit
+from ..errors import EverloopError, ModelMissing
+from ..ports import Audit
 from ..providers.catalog import HOSTS
 from ..providers.keys import checked_key, keyed_host, notes_on
 from ..providers.offered import rank, takes_key

@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from ..bus.local import LocalBus
-from ..core.ports import Files, Store, Vault
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
+from ..ports import Files, Store, Vault
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.budgets import BudgetControl

@@ -4,8 +4,8 @@ a channel, and taken out where the channel is opened. No command and no route ev
 import re
 from collections.abc import Iterable
 
-from ..core.errors import EverloopError, SettingsError
-from ..core.ports import Vault
+from ..errors import EverloopError, SettingsError
+from ..ports import Vault
 
 VAULT = "vault:"  # how a reference to the vault begins
 SECRET_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}"

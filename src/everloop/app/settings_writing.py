@@ -2,9 +2,9 @@
 
 import asyncio
 
-from ..core.audit import line_of
-from ..core.errors import EverloopError
-from ..core.ports import Audit
+from ..errors import EverloopError
+from ..ports import Audit
+from ..ports.audit import line_of
 from ..settings.editor import SettingsDraft, SettingsEditor
 
 

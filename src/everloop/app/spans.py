@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from .. import __version__
-from ..core.ports import Http, Store
 from ..core.turn import Finished
+from ..ports import Http, Store
 from ..runtime.supervisor import Supervisor
 from ..settings import Settings
 from .models import network_of

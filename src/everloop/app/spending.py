@@ -2,7 +2,7 @@
 
 from contextlib import AsyncExitStack
 
-from ..core.errors import ModelMissing
+from ..errors import ModelMissing
 from ..runtime.allotments import (
     Allotments,
     BudgetLine,

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
+from ..errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
 from ..providers import logins
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of

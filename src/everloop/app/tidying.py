@@ -8,9 +8,9 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.jobs import DELETE, ERASE, Job, JobRow
-from ..core.ports import Store
 from ..files.folder import HALF_WRITTEN, sweep
+from ..ports import Store
+from ..ports.jobs import DELETE, ERASE, Job, JobRow
 from ..runtime.deletions import Deletions
 from ..runtime.erasures import Erasures
 from ..runtime.scheduler import Worker

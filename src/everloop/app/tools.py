@@ -16,12 +16,12 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from ..core.channel import DOORS, Traits
-from ..core.errors import SettingsError
-from ..core.events import ToolOutput
 from ..core.people import OWNER, is_chat
-from ..core.ports import Archive, Arrivals, Bus, FileRecords, Files, Http, KeepsFiles, Log, Mailroom, Taints, ToolSource
-from ..core.tool import CallContext, Tool
+from ..errors import SettingsError
+from ..ports import Archive, Arrivals, Bus, FileRecords, Files, Http, KeepsFiles, Log, Mailroom, Taints, ToolSource
+from ..ports.channel import DOORS, Traits
+from ..ports.events import ToolOutput
+from ..ports.tools import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
 from ..settings import Search, Settings
 from ..tools.browse import QuotaOf

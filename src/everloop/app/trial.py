@@ -7,12 +7,12 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import ProviderError
 from ..core.message import Message, said
 from ..core.people import OWNER, Role
-from ..core.ports import Embedder
 from ..core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from ..core.tool import ToolSpec, parse_args, problems_of
+from ..errors import ProviderError
+from ..ports import Embedder
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..runtime.budgets import BudgetControl, Denied, Payer, charge_for

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec import structs
 
-from ..core.channel import traits_of
-from ..core.errors import BadSession, MailRefused
-from ..core.events import Event
-from ..core.keys import escaped, exact
 from ..core.mail import Address, Inbound, Outbound, Said
 from ..core.message import said
 from ..core.people import OWNER, is_chat
-from ..core.permission import Approval
+from ..errors import BadSession, MailRefused
+from ..ports.channel import traits_of
+from ..ports.events import Event
+from ..ports.permission import Approval
+from ..readings.keys import escaped, exact
 
 if TYPE_CHECKING:
     from .agent import Agent, Answer

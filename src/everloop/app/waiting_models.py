@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from ..core.errors import ModelMissing
-from ..core.prompt import Delta, ModelLimits, Prompt, Reply
+from ..core.prompt import Delta, Prompt, Reply
+from ..errors import ModelMissing
+from ..ports.provider import ModelLimits
 from ..providers.models import ResolvedModel
 from ..runtime.models import Model
 from .presets import HouseModels, Presets, preset_model

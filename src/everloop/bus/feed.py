@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 
-from ..core.events import Event
+from ..ports.events import Event
 
 LIMIT = 10_000  # events that a slow reader may be behind before it is cut off
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event
+from ..ports.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event
 from .feed import LocalFeed
 
 _OF_A_DRAFT = (AnswerBegan, AnswerPiece, AnswerEnded)

@@ -10,8 +10,8 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol, cast
 
 from .. import __version__
-from ..core.audit import AT_THE_TERMINAL, acting
-from ..core.errors import EverloopError
+from ..errors import EverloopError
+from ..ports.audit import AT_THE_TERMINAL, acting
 from ..settings import home_of
 from .logbook import keep_logs
 from .parser import Parser, nearest

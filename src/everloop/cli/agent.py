@@ -10,8 +10,9 @@ import msgspec
 from ..app import open_for_owner
 from ..app.agent import WAITS, Agent, Answer
 from ..core.decide import REFUSALS
-from ..core.errors import MailRefused, TurnFailed
-from ..core.events import (
+from ..core.people import OWNER
+from ..errors import MailRefused, TurnFailed
+from ..ports.events import (
     AnswerBegan,
     AnswerEnded,
     AnswerGiven,
@@ -22,7 +23,6 @@ from ..core.events import (
     ToolReturned,
     Warned,
 )
-from ..core.people import OWNER
 from ..readings.commands import command_in
 from .chat import chat
 from .here import Here, ask, ask_about_files, catch_up, finish, is_answer, minding, note_limits, show_unshown, stopping

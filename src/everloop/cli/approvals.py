@@ -7,8 +7,8 @@ import time
 import msgspec
 
 from ..app.records import Records, open_records
-from ..core.errors import GrantRefused
-from ..core.permission import HOUR, Allowance, Grant
+from ..errors import GrantRefused
+from ..ports.permission import HOUR, Allowance, Grant
 from ..readings.grants import MANY, described, extent, runs_of, time_of
 from ..readings.questions import summary_of
 from .table import table, to_json

@@ -8,8 +8,8 @@ from contextlib import suppress
 from datetime import datetime
 
 from ..app.records import Records, open_records
-from ..core.audit import DEEDS, AuditCheck, AuditRow
-from ..core.errors import MailRefused
+from ..errors import MailRefused
+from ..ports.audit import DEEDS, AuditCheck, AuditRow
 from ..readings.audited import described
 from .table import how_many, table, to_json
 from .terminal import Terminal, WrongUse

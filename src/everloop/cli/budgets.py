@@ -5,8 +5,8 @@ import math
 
 from ..app.records import Records
 from ..app.spending import Allotments, BudgetLine, limit_of, note_on_money, shown_limit, shown_reset, shown_spent
-from ..core.budget import PERIODS, Limit
 from ..core.people import Role
+from ..ports.budgets import PERIODS, Limit
 from .table import table
 from .terminal import Terminal, WrongUse
 

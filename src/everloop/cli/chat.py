@@ -5,9 +5,9 @@ import signal
 import sys
 import time
 
-from ..core.errors import MailRefused, TurnFailed
-from ..core.events import AnswerBegan, AnswerGiven, Event, PermissionAsked
 from ..core.people import OWNER
+from ..errors import MailRefused, TurnFailed
+from ..ports.events import AnswerBegan, AnswerGiven, Event, PermissionAsked
 from ..readings.commands import command_in
 from ..readings.visible import in_one_line
 from .exchange import ChatTurn, Fail

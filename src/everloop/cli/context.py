@@ -5,8 +5,8 @@ import sys
 from typing import Any
 
 from ..app.records import open_view
-from ..core.errors import MailRefused
 from ..core.personas import PersonaChoice
+from ..errors import MailRefused
 from ..readings.contents import Contents, PromptPiece
 from ..readings.visible import visible
 from .session_key import session_key

@@ -8,8 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
-from ..core.errors import MailRefused, TurnFailed
-from ..core.events import AnswerGiven, Event, TurnBegan, TurnEnded
+from ..errors import MailRefused, TurnFailed
+from ..ports.events import AnswerGiven, Event, TurnBegan, TurnEnded
 
 Say = Callable[[str], AsyncIterator[Event]]
 Fail = Callable[[MailRefused | TurnFailed], None]

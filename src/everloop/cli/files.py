@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from ..app.records import Records, open_records
-from ..core.errors import MailRefused
 from ..core.people import OWNER
-from ..core.ports import KeptFile
+from ..errors import MailRefused
+from ..ports import KeptFile
 from .own_files import WORDS, list_of, write_out
 from .table import how_many, sized, table, to_json
 from .terminal import Terminal

@@ -16,8 +16,8 @@ from typing import Any
 from ..app import serve
 from ..app.access import remove_password, set_password
 from ..app.records import open_records
-from ..core.audit import THE_PROGRAM, acting
-from ..core.errors import EverloopError
+from ..errors import EverloopError
+from ..ports.audit import THE_PROGRAM, acting
 from .terminal import Terminal
 
 _log = logging.getLogger("everloop.gateway")

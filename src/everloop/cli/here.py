@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 from msgspec import Struct
 
 from ..app.agent import Agent, Answer, Approval
-from ..core.errors import StoreError
-from ..core.events import Event
 from ..core.people import OWNER
+from ..errors import StoreError
+from ..ports.events import Event
 from ..readings.commands import command_in, rest_of
 from ..readings.questions import asked_of
 from .lines import LineReader

@@ -7,7 +7,7 @@ import sys
 from ..app.keys import Host, Login, Sleep, checked_key, find_host, kept_keys, login_to
 from ..app.keys import forget as forget_it
 from ..app.keys import keep_key as keep_it
-from ..core.errors import EverloopError
+from ..errors import EverloopError
 from .terminal import Terminal
 
 __all__ = ["find_host", "forget", "keep_key", "list_keys", "log_in", "login", "read_key", "typed_unseen"]

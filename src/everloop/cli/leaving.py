@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ..app.leaving import write_export
 from ..app.records import Records
-from ..core.people import Person, Role
+from ..core.people import Role
+from ..ports.directory import Person
 from ..readings.filenames import safe_name
 from ..readings.visible import in_one_line
 from .table import table

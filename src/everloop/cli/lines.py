@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..core.errors import MailRefused
+from ..errors import MailRefused
 from .terminal import Terminal, mark_pastes, show_prompt
 from .typed import TypedLine, goes_on
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ..core.log_context import log_context
+from ..ports.log_context import log_context
 from ..readings.encodings import forms_of
 
 LARGEST = 5_000_000  # bytes of a file

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from ..core.errors import EverloopError
+from ..errors import EverloopError
 from ..readings.visible import visible
 from ..settings import home_of
 from .logbook import LogLine, log_path, put_aside

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from ..app.records import Records, open_records
-from ..core.errors import EverloopError
-from ..core.rows import Undelivered
+from ..errors import EverloopError
+from ..ports.rows import Undelivered
 from .table import table, to_json
 from .terminal import Terminal
 from .times import clock

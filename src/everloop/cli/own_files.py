@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..app.records import Records
-from ..core.errors import MailRefused
-from ..core.ports import FileRecord
+from ..errors import MailRefused
+from ..ports import FileRecord
 from .table import sized, table, to_json
 from .times import clock
 

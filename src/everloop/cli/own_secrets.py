@@ -7,10 +7,10 @@ from ..app.credentials import checked_credential, keep_credential, kept_credenti
 from ..app.own_keys import OwnKeyRow, keep_own_key, kept_keys
 from ..app.records import open_records
 from ..app.secrets import checked_name
-from ..core.credential import AUTHORIZATION, CredentialRow, KeptCredential
-from ..core.errors import EverloopError
 from ..core.people import OWNER
-from ..core.ports.vault import CREDENTIAL, OWN_KEY
+from ..errors import EverloopError
+from ..ports.credential import AUTHORIZATION, CredentialRow, KeptCredential
+from ..ports.vault import CREDENTIAL, OWN_KEY
 from .keys import read_key, typed_unseen
 from .table import table, to_json
 from .terminal import Terminal

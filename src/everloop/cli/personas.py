@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import structs
 
 from ..app.persona_desk import FILES, PersonaDesk, open_personas
-from ..core.errors import MailRefused
-from ..core.personas import Persona
+from ..errors import MailRefused
+from ..readings.personas import Persona
 from ..readings.visible import visible
 from .table import table, to_json
 from .terminal import Terminal, WrongUse

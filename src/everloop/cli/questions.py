@@ -6,8 +6,8 @@ from types import TracebackType
 
 from ..app.agent import Agent, Approval
 from ..app.user import inbound_of
-from ..core.errors import MailRefused
 from ..core.people import OWNER
+from ..errors import MailRefused
 from ..readings.commands import command_in
 from ..readings.grants import described, extent
 from ..readings.questions import asked_of, chosen, offered_of

@@ -12,9 +12,9 @@ from pathlib import Path
 from .. import __version__
 from ..app.records import Records, open_records
 from ..app.replay import cut, masked, name_of, replay, source_of, tools_now, turns_in
-from ..core.errors import ReplayRefused, VaultLocked
 from ..core.log import Entry
 from ..core.tool import ToolSpec
+from ..errors import ReplayRefused, VaultLocked
 from .terminal import Terminal
 
 MORE = "A turn is named as `everloop agent --json` names it: thread:seq, or `last`. Nothing is asked, run or sent."

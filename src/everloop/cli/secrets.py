@@ -5,7 +5,7 @@ import sys
 
 from ..app.records import open_records
 from ..app.secrets import checked_name, forget_secret, keep_secret, kept_secrets
-from ..core.errors import EverloopError
+from ..errors import EverloopError
 from . import own_secrets
 from .keys import typed_unseen
 from .table import table, to_json

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 
 from ..app.records import Records
-from ..core.conversation import Conversation, Deletion
-from ..core.errors import MailRefused, StoreError
+from ..errors import MailRefused, StoreError
+from ..ports.conversation import Conversation, Deletion
 from ..readings.visible import in_one_line
 from .terminal import Terminal, WrongUse, show_prompt
 

@@ -1,6 +1,6 @@
 """The key of a session, as a person types it."""
 
-from ..core.keys import exact
+from ..readings.keys import exact
 from ..readings.visible import refuse_unseen
 
 DIRECT = "cli:direct"  # where one speaks who names no other

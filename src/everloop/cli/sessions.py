@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from ..app.records import Records, open_records
-from ..core.audit import line_of
-from ..core.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
-from ..core.errors import HomeError, MailRefused
+from ..errors import HomeError, MailRefused
+from ..ports.audit import line_of
+from ..ports.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
 from ..readings.visible import checked_name, in_one_line, visible
 from .session_deletion import delete
 from .session_key import DIRECT, session_key

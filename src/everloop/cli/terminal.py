@@ -6,8 +6,8 @@ from typing import TextIO, assert_never
 
 import msgspec
 
-from ..core.errors import EverloopError
-from ..core.events import (
+from ..errors import EverloopError
+from ..ports.events import (
     AnswerBegan,
     AnswerEnded,
     AnswerGiven,

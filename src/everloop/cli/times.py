@@ -3,7 +3,7 @@
 import argparse
 from datetime import datetime
 
-from ..core.errors import GrantRefused
+from ..errors import GrantRefused
 from ..readings.grants import seconds_of
 
 

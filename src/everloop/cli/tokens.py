@@ -6,8 +6,8 @@ from datetime import datetime
 
 from ..app.access import new_token, token_scopes
 from ..app.records import open_records
-from ..core.errors import EverloopError
-from ..core.rows import TokenRow
+from ..errors import EverloopError
+from ..ports.rows import TokenRow
 from .table import table, to_json
 from .terminal import Terminal
 

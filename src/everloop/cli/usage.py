@@ -9,7 +9,7 @@ from typing import Any
 
 from ..app.records import open_records
 from ..core.prompt import Usage
-from ..core.rows import Grouping, SpentRow, UsedRow
+from ..ports.rows import Grouping, SpentRow, UsedRow
 from ..readings.used import GROUPINGS, NAMELESS, bars, by_name, tokens_of
 from ..readings.visible import in_one_line
 from .table import counted, dollars, share, table, to_json

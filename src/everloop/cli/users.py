@@ -8,7 +8,8 @@ from shlex import quote
 from ..app.access import new_invitation
 from ..app.records import Records, open_records
 from ..app.whereabouts import page_address
-from ..core.people import ROLES_GIVEN, Person, Role, StandingCode
+from ..core.people import ROLES_GIVEN, Role
+from ..ports.directory import Person, StandingCode
 from ..settings import Settings
 from .budgets import add_budget, change_budget, shown_budget
 from .leaving import erase, export

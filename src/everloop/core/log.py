@@ -15,8 +15,8 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct, structs
 
-from .budget import Account
-from .errors import StoreCorrupt, StoreNewer
+from ..errors import StoreCorrupt, StoreNewer
+from ..ports.budgets import Account
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
 from .overrun import Overrun
@@ -25,6 +25,7 @@ from .prompt import Brought, Finish, Terms, Usage
 from .speakers import GroupSpeaker, header_of, in_group
 from .tool import FileChange, Ground, Risk, ToolCall
 
+MANY = 2**62  # more than there are
 VERSION = 1
 NOTICE = "[everloop itself says this, not a person: {}]"
 CLIENT = "a client's tools"  # the origin of what these have said

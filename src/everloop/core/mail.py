@@ -4,7 +4,7 @@ from typing import Literal, NewType
 
 from msgspec import Struct
 
-from .errors import BadSession
+from ..errors import BadSession
 from .message import Made, Media, Message, Part
 from .prompt import Brought, Terms
 from .speakers import GroupSpeaker
@@ -193,14 +193,3 @@ class Outbound(Struct, frozen=True, gc=False, omit_defaults=True):
 def reply_key(thread: str, seq: int) -> str:
     """The key of the answer that ended a turn."""
     return f"reply:{thread}:{seq}"
-
-
-class Delivery(Struct, frozen=True, gc=False):
-    """What has become of an answer: when it was put into the outbox, and when it was sent, shown or given up."""
-
-    key: str
-    channel: str
-    state: Literal["pending", "sending", "sent", "failed", "dropped"]
-    queued: float
-    settled: float | None = None  # None while nobody has it
-    attempts: int = 0

@@ -9,7 +9,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct
 
-from .budget import Account
+from ..ports.budgets import Account
 from .people import Role
 
 OVERRUN = -1  # in the place of a call: what is asked is whether a model may be

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Literal
 
-from msgspec import Struct
-
 
 class Role(IntEnum):
     """What someone may do includes all that those below may. Who is blocked may do nothing: no permission is so low."""
@@ -27,36 +25,7 @@ def role_named(name: str) -> Role:
 
 OWNER = "owner"
 ERASED = "erased"  # who is named where somebody stood who was erased: nobody
-CodeKind = Literal["pair", "link"]
 Strangers = Literal["pair", "guest", "ignore"]
-
-
-class Person(Struct, frozen=True):
-    """Someone whom the owner has introduced. Who was first known by an account has that account's id."""
-
-    id: str
-    name: str
-    role: Role
-    at: float = 0.0
-    blocked: bool = False
-    accounts: tuple[str, ...] = ()
-    erasing: bool = False  # nobody can change anything about them any more
-
-    @property
-    def principals(self) -> tuple[str, ...]:
-        """All that they are named by in what is kept."""
-        return tuple(dict.fromkeys((self.id, *self.accounts)))
-
-
-class StandingCode(Struct, frozen=True):
-    """What someone was told to say, or to have said, elsewhere: to be let in, or to be known as the same person."""
-
-    code: str
-    account: str
-    session: str
-    event: str  # of the message that has asked for it
-    at: float
-    until: float
 
 
 _CHAT = "chat:"  # how the principal of a group is named: no author is named so

@@ -123,13 +123,6 @@ class Brought(Struct, frozen=True, gc=False, omit_defaults=True):
         return bool(told) or self.temperature is not None or self.top_p is not None
 
 
-class ModelLimits(Struct, frozen=True, gc=False):
-    """Tokens that a model can hold, prompt and answer together, and of an answer alone. None: nobody says."""
-
-    window: int | None = None
-    output: int | None = None
-
-
 class Prompt(Struct, frozen=True, gc=False):
     """One request to a model. The prefix (system, tools, earlier messages) stays byte-stable; the tail does not."""
 

@@ -1,7 +1,6 @@
 """Tools as values: what the model may call, what calling it can do to the world, and whether a call is well-formed."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
@@ -10,10 +9,6 @@ from msgspec import Struct
 
 from .exits import Exits, Giver, Weighed
 from .people import Role
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .message import Media
 
 
 class Effect(StrEnum):
@@ -111,38 +106,6 @@ def may_use(role: Role, spec: ToolSpec, lifted: Collection[str] = ()) -> bool:
     return role >= (min(spec.permission, Role.GUEST) if lifts else spec.permission)
 
 
-class CallContext(Struct, frozen=True):
-    """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
-    strangers wrote has been read in the conversation, `results` are references to results of its own tools, `ground` is
-    the identity of the folder that it was allowed in, `role` that of `user` now. `whose` files and workspace
-    it works with is said where they are not those of `user`, as in a group; `turn` is the id of the turn, and `owner`
-    whose conversation it is, where that is somebody else, as of whose bot it is."""
-
-    key: str
-    thread: str
-    session: str
-    user: str
-    outside: bool = False
-    results: AbstractSet[str] = frozenset()
-    ground: str = ""
-    role: Role = Role.GUEST
-    whose: str = ""
-    turn: int = 0
-    owner: str = ""
-
-    @property
-    def principal(self) -> str:
-        return self.whose or self.user
-
-
-class Picture(Struct, frozen=True):
-    """An image or a document that a tool shows to the model."""
-
-    data: bytes
-    mime: str
-    name: str = ""
-
-
 class FileChange(Struct, frozen=True, gc=False):
     """A file that a call has changed. `before` refers to what it held, or is `new` (there was none) or `not kept` (it
     was too large); `now` is the beginning of the new content's sha256, or `gone`."""
@@ -150,37 +113,6 @@ class FileChange(Struct, frozen=True, gc=False):
     path: str
     before: str
     now: str
-
-
-class Shown(Struct, frozen=True):
-    """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it, and
-    `public` says that anyone can read them, as on a page of the web: they may be searched for. `background` names the
-    command that goes on after the call. `made` are kept files of whoever has asked, which go with the answer."""
-
-    text: str
-    pictures: tuple[Picture, ...] = ()
-    changes: tuple[FileChange, ...] = ()
-    origin: str = ""
-    background: str = ""
-    public: bool = False
-    made: "tuple[Media, ...]" = ()
-
-
-Result = str | Shown
-
-
-class Tool(Struct, frozen=True):
-    """A tool that can be run. `verify` looks whether an earlier attempt took effect: its result, None if surely not.
-
-    `verify` raises ToolError when it cannot tell. `ground` is where a call would run: the folder, after all that lie
-    above it in the workspace. It is asked before a person is, so that they can allow the like in this folder; and the
-    tool is told with the call which one it was. Raises ToolError.
-    """
-
-    spec: ToolSpec
-    run: Callable[[dict[str, Any], CallContext], Awaitable[Result]]
-    verify: Callable[[dict[str, Any], CallContext], Awaitable[Result | None]] | None = None
-    ground: Callable[[dict[str, Any]], tuple[Ground, ...]] | None = None
 
 
 def parse_args(call: ToolCall) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from .budget import Account
+from ..ports.budgets import Account
 from .exits import Exits
 from .log import CallReturned, Compacted, ModelFailed, ModelSaid, Standing, TakenBack, Undoing, UserSaid
 from .message import Made

@@ -10,10 +10,10 @@ import stat
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from pathlib import Path
 
-from ..core.errors import FileTooLarge, MailRefused
 from ..core.message import Media, Part
-from ..core.ports import FileRecord, FileRecords, Files
-from ..core.ports.workspace import OpenFile
+from ..errors import FileTooLarge, MailRefused
+from ..ports import FileRecord, FileRecords, Files
+from ..ports.workspace import OpenFile
 from ..readings.filenames import plain_name
 from ..readings.media import LARGEST_IMAGE, SNIFFED, mime_of, mime_of_head
 from .enclosing import described, shown_text

@@ -21,8 +21,8 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import S3Store
 
-from ..core.errors import StoreFull
-from ..core.ports import KeptFile
+from ..errors import StoreFull
+from ..ports import KeptFile
 from .draft import HashedDraft, finish
 from .names import LEAST, digits_in, folder_of, is_digest, ref_of, the_one
 

@@ -4,7 +4,7 @@ Whatever is not seen as a whole says by which name which tool has the rest.
 """
 
 from ..core.message import Text
-from ..core.ports import FileRecord
+from ..ports import FileRecord
 
 INLINE = 32_000  # characters of a text that are shown with the message
 SHORT = len("file:") + 12  # of a reference: enough for whoever has it to find the file

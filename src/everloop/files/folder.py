@@ -17,8 +17,8 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from ..core.errors import StoreFull
-from ..core.ports import KeptFile
+from ..errors import StoreFull
+from ..ports import KeptFile
 from .draft import HashedDraft, OpenedFile, finish
 from .names import LEAST, folder_of, is_digest, ref_of, whole_digits
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from pathlib import Path
 
-from ..core.ports import FileRecords, FileShelves, KeptFile, Removal
+from ..ports import FileRecords, FileShelves, KeptFile, Removal
 from .folder import HALF_WRITTEN, folders_in, held, plain_in, sweep
 from .names import SHORTEST, folder_of
 

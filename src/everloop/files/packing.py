@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from ..core.errors import HomeError
-from ..core.ports import HomeFile
+from ..errors import HomeError
+from ..ports import HomeFile
 
 _EARLIEST, _LATEST = datetime(1980, 1, 1, tzinfo=UTC), datetime(2107, 12, 31, tzinfo=UTC)  # that a zip can say
 

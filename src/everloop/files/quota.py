@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaita
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 
-from ..core.errors import NoRoom
-from ..core.ports import Files, KeptFile
-from ..core.ports.workspace import OpenFile
+from ..errors import NoRoom
+from ..ports import Files, KeptFile
+from ..ports.workspace import OpenFile
 from .names import LEAST, ref_of
 
 QuotaOf = Callable[[str], Awaitable[int]]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
-from ..core.channel import Hook, HookRequest
+from ..ports.channel import Hook, HookRequest
 from .access.permissions import PUBLIC, Route
 from .http.errors import Refused
 from .http.handler import Handler

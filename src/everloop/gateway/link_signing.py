@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ..core.ports import Clock, Directory, Files
+from ..ports import Clock, Directory, Files
 from ..readings.filenames import plain_name
 from .file_links import last_of
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from ..core.events import CallMeasured, Event, ToolReturned, TurnEnded
-from ..core.jobs import TaskState
+from ..ports.events import CallMeasured, Event, ToolReturned, TurnEnded
+from ..ports.jobs import TaskState
 
 Labels = tuple[tuple[str, str], ...]
 

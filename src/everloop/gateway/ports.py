@@ -9,14 +9,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Protocol
 
-from ..core.channel import Hook, Traits
-from ..core.events import Answer, Event
-from ..core.jobs import TaskState
 from ..core.mail import Inbound
 from ..core.message import Part
-from ..core.permission import Allowance, Approval, Grant
-from ..core.polled import PolledAnswer, PolledPlaces, PolledReceipt
-from ..core.ports import (
+from ..core.turn import Finished
+from ..ports import (
     Activity,
     Archive,
     Arrivals,
@@ -32,8 +28,12 @@ from ..core.ports import (
     Mailroom,
     Outgoing,
 )
-from ..core.rows import Receipt
-from ..core.turn import Finished
+from ..ports.channel import Hook, Traits
+from ..ports.events import Answer, Event
+from ..ports.jobs import TaskState
+from ..ports.permission import Allowance, Approval, Grant
+from ..ports.polled import PolledAnswer, PolledPlaces, PolledReceipt
+from ..ports.rows import Receipt
 
 Again = Callable[[], Awaitable[Inbound | None]]
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from ..core.jobs import TaskState
+from ..ports.jobs import TaskState
 from . import api, hooks, openai, page, platform, signed_links
 from .access.auth import Auth
 from .access.guard import Check, guard

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from msgspec import Struct
 from yarl import URL
 
-from ..core.errors import AddressRefused, SettingsError
+from ..errors import AddressRefused, SettingsError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

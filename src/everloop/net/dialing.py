@@ -10,7 +10,7 @@ from typing import Any
 from aiohappyeyeballs import start_connection
 from yarl import URL
 
-from ..core.errors import HostUnreachable
+from ..errors import HostUnreachable
 from .answer_reader import NotHttp
 from .connection import HttpConnection
 from .failures import CONNECT_SECONDS, explain_no_connection

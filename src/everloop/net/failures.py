@@ -4,15 +4,7 @@ import os
 import socket
 import ssl
 
-from ..core.errors import (
-    AnswerTimeout,
-    HostFailed,
-    HostHungUp,
-    HostTimeout,
-    HostUnreachable,
-    ProviderError,
-    StreamCut,
-)
+from ..errors import AnswerTimeout, HostFailed, HostHungUp, HostTimeout, HostUnreachable, ProviderError, StreamCut
 from .answer_reader import NotHttp
 
 FAILURES = (EOFError, OSError, NotHttp)  # of a connection

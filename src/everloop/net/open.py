@@ -16,15 +16,8 @@ from ipaddress import IPv6Address, ip_address
 from types import TracebackType
 from urllib.parse import urljoin
 
-from ..core.errors import (
-    AddressRefused,
-    AnswerTooLarge,
-    HostFailed,
-    HostTimeout,
-    KeyRefused,
-    StreamCut,
-)
-from ..core.ports import PLAIN_TERMS, BoundHeaders, SocketTerms
+from ..errors import AddressRefused, AnswerTooLarge, HostFailed, HostTimeout, KeyRefused, StreamCut
+from ..ports import PLAIN_TERMS, BoundHeaders, SocketTerms
 from .addresses import Address, Allowed, Target, check_address, read_url
 from .answer_reader import AnswerReader
 from .connection import HttpConnection

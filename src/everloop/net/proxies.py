@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from yarl import URL
 
-from ..core.errors import HostUnreachable
+from ..errors import HostUnreachable
 
 _Address = IPv4Address | IPv6Address
 _ENTRY = re.compile(r"(?:\[([^\]]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?|([^\[\]]+)")  # the last: IPv6 without brackets

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 
 from msgspec import Struct
 
-from ..core.errors import AddressRefused, SettingsError
+from ..errors import AddressRefused, SettingsError
 from .addresses import WEB_PORTS, Allowed, Target, read_url
 from .open import Lookup, check_here
 from .resolver import resolve

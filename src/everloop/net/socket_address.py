@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from ..core.errors import AddressRefused, HostUnreachable, SettingsError
+from ..errors import AddressRefused, HostUnreachable, SettingsError
 from ..readings.secrets import secrets_in, without_secrets
 from .addresses import Target, read_url
 

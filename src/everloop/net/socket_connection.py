@@ -6,8 +6,8 @@ from collections.abc import Callable
 from websockets.exceptions import PayloadTooBig, ProtocolError
 from websockets.protocol import State
 
-from ..core.errors import SocketClosed
-from ..core.ports import SocketTerms
+from ..errors import SocketClosed
+from ..ports import SocketTerms
 from .connection import HttpConnection
 from .socket_liveness import Liveness
 from .socket_protocol import Message, SocketProtocol

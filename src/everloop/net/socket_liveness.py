@@ -4,7 +4,7 @@ it stays so, or does not read what it is sent."""
 import asyncio
 from collections.abc import Callable
 
-from ..core.ports import SocketTerms
+from ..ports import SocketTerms
 
 _SLOWEST = 2**16  # bytes in a second of a large message
 

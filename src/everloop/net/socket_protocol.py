@@ -15,7 +15,7 @@ from websockets.protocol import State
 from websockets.typing import BytesLike, Subprotocol
 from websockets.uri import parse_uri
 
-from ..core.ports import SocketTerms
+from ..ports import SocketTerms
 
 MOST_FRAGMENTS = 4096  # of one message, of which each may be empty
 _WEIGHT = 256  # bytes that a message takes beside its own

@@ -12,8 +12,8 @@ from types import TracebackType
 
 from yarl import URL
 
-from ..core.errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
-from ..core.ports import PLAIN_TERMS, SocketTerms
+from ..errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
+from ..ports import PLAIN_TERMS, SocketTerms
 from .answer_reader import AnswerReader, NotHttp
 from .connection import HttpConnection
 from .dialing import basic, dial, name_of, trusting

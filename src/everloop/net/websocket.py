@@ -9,8 +9,8 @@ from types import TracebackType
 
 from websockets.exceptions import InvalidHandshake
 
-from ..core.errors import HostTimeout, KeyRefused, SocketRefused
-from ..core.ports import SocketTerms
+from ..errors import HostTimeout, KeyRefused, SocketRefused
+from ..ports import SocketTerms
 from ..readings.secrets import without_secrets
 from .answer_reader import AnswerReader
 from .connection import HttpConnection

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import ModelMissing
+from ..errors import ModelMissing
 from .catalog import HOSTS, Host
 from .keys import HostSettings, Keys
 

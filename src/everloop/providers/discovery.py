@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import HostFailed, HostTimeout, ProviderError
-from ..core.ports import Http
+from ..errors import HostFailed, HostTimeout, ProviderError
+from ..ports import Http
 from ..readings.secrets import hide_secrets
 from . import dialects
 from .catalog import HOSTS

@@ -9,9 +9,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import HostFailed, ModelMissing, ProviderError
-from ..core.ports import Embeddings, Http
 from ..core.prompt import Usage
+from ..errors import HostFailed, ModelMissing, ProviderError
+from ..ports import Embeddings, Http
 from ..readings.secrets import hide_secrets
 from . import dialects
 from .choose import Choice

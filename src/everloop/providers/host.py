@@ -5,17 +5,9 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from ..core.errors import (
-    AnswerOversized,
-    HostHungUp,
-    HostTimeout,
-    KeyRefused,
-    ProviderError,
-    RateLimited,
-    StreamCut,
-)
-from ..core.ports import Http, HttpAnswer
 from ..core.prompt import Delta, Prompt, Reply
+from ..errors import AnswerOversized, HostHungUp, HostTimeout, KeyRefused, ProviderError, RateLimited, StreamCut
+from ..ports import Http, HttpAnswer
 from ..readings.secrets import hide_secrets
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ..core.errors import EverloopError, ModelMissing, VaultLocked
+from ..errors import EverloopError, ModelMissing, VaultLocked
 from .catalog import HOSTS, Host
 from .dialects import Name
 

@@ -5,7 +5,7 @@ Three clocks run: silence, which the connection measures; signs of life without 
 
 from collections.abc import Callable
 
-from ..core.errors import AnswerOversized, AnswerTimeout, ProviderError
+from ..errors import AnswerOversized, AnswerTimeout, ProviderError
 
 ANSWER_SECONDS = 1800.0
 MOST_BYTES = 2**28  # of an answer as a whole; the longest that models give are a tenth of that

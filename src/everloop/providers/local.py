@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import ProviderError
-from ..core.ports import Http
+from ..errors import ProviderError
+from ..ports import Http
 from .catalog import HOSTS, Host
 from .choose import Choice, at_local
 

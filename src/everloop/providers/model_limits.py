@@ -6,7 +6,7 @@ What its host says counts, then the package's table. A setting of the owner stan
 import re
 from functools import lru_cache
 
-from ..core.prompt import ModelLimits
+from ..ports.provider import ModelLimits
 from .choose import Choice
 from .discovery import ListedModel
 from .prices import find_window

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.errors import ModelMissing
-from ..core.ports import Embedder, Http, Provider
-from ..core.prompt import ModelLimits, Reply, Usage
+from ..core.prompt import Reply, Usage
+from ..errors import ModelMissing
+from ..ports import Embedder, Http, Provider
+from ..ports.provider import ModelLimits
 from . import dialects
 from .catalog import Host
 from .choose import Choice, LookNeeded, choose, explain_missing, local_hosts

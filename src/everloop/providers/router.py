@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from ..core.errors import NoVision, ProviderError, RateLimited
 from ..core.message import Media
-from ..core.ports import Provider
-from ..core.prompt import Delta, ModelLimits, Prompt, Reply, Usage
+from ..core.prompt import Delta, Prompt, Reply, Usage
+from ..errors import NoVision, ProviderError, RateLimited
+from ..ports import Provider
+from ..ports.provider import ModelLimits
 from .model_limits import longest_answer
 
 _log = logging.getLogger("everloop.router")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct, structs
 
-from ..core.conversation import Written
 from ..core.decide import Rules, Settle, decide
 from ..core.log import (
     AgentTold,
@@ -21,6 +20,7 @@ from ..core.log import (
 from ..core.personas import PersonaWish
 from ..core.prompt import Terms
 from ..core.thread import Thread
+from ..ports.conversation import Written
 from .spoken import KINDS
 
 

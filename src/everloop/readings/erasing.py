@@ -12,9 +12,7 @@ import msgspec
 from msgspec import structs
 
 from ..core import log
-from ..core.conversation import Written
 from ..core.exits import Exits
-from ..core.keys import is_of_two
 from ..core.log import (
     AgentTold,
     Answered,
@@ -44,6 +42,8 @@ from ..core.overrun import Overrun
 from ..core.people import ERASED
 from ..core.thread import Thread
 from ..core.tool import FileChange, Risk, ToolCall
+from ..ports.conversation import Written
+from .keys import is_of_two
 
 BLANK = "[erased]"
 NO_SUMMARY = "[What was summarised here is gone: somebody who had spoken in it was erased.]"

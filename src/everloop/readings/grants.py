@@ -8,9 +8,9 @@ must hold beside it. Nobody needs to look at a file for that: what the folder is
 import re
 from fnmatch import fnmatchcase
 
-from ..core.errors import GrantRefused
-from ..core.permission import HOUR, Allowance, Grant, WantedCall
 from ..core.tool import Ground, Risk
+from ..errors import GrantRefused
+from ..ports.permission import HOUR, Allowance, Grant, WantedCall
 
 DAY = 24 * HOUR
 LONGEST = 10_000 * DAY

@@ -10,8 +10,8 @@ from hashlib import sha256
 
 from msgspec import Struct, structs
 
-from ..core.permission import FileState, Held, PromptFile
-from ..core.rows import Taint
+from ..ports.permission import FileState, Held, PromptFile
+from ..ports.rows import Taint
 
 WHY = "strangers' words were read where this was changed, and what stands in this file is told in every conversation"
 COMPARED = 2000  # lines

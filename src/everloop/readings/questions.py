@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import GrantRefused
-from ..core.permission import Allowance, Approval
 from ..core.tool import Risk, ToolCall, parse_args
 from ..core.wording import one_line
+from ..errors import GrantRefused
+from ..ports.permission import Allowance, Approval
 from .grants import read_words
 
 NOTHING_ALIKE = "this can only be answered with yes or no; nothing was decided"

@@ -12,9 +12,9 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from ..core.conversation import Recalled
 from ..core.log import Entry
 from ..core.wording import FENCE, STRANGER
+from ..ports.conversation import Recalled
 from .compaction import AGENT, LOOKED_AT, RESULT, STRANGE, USER
 from .spoken import spoken
 from .words import best_of, folded, is_question, placed, uncommon, words_of

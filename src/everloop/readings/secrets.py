@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import parse_qsl, unquote
 
-from ..core.errors import ProviderError
+from ..errors import ProviderError
 from .encodings import forms_of
 
 _SHORTEST = 8  # characters; a shorter word is no secret ("ollama", "none"), and would be found in any text

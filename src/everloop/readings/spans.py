@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from ..core.conversation import Written
 from ..core.log import (
     Answered,
     Asked,
@@ -27,10 +26,12 @@ from ..core.log import (
     Stopped,
     UserSaid,
 )
-from ..core.mail import Delivery, reply_key
+from ..core.mail import reply_key
 from ..core.message import text_of
 from ..core.prompt import Usage
 from ..core.tool import ToolCall
+from ..ports.conversation import Written
+from ..ports.outbox import Delivery
 
 Kind = Literal["queue", "model", "tool", "approval", "summary", "delivery"]
 Ending = Literal["answered", "failed", "stopped", "open"]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from ..core.rows import Grouping, UsedRow
+from ..ports.rows import Grouping, UsedRow
 
 GROUPINGS: tuple[Grouping, ...] = ("day", "person", "model", "channel", "job", "tool")
 NAMELESS = {"job": "turns", "channel": "(deleted)"}

@@ -7,8 +7,8 @@ writes it, so that JSON stays JSON. The joiners of emoji and of Persian and Indi
 
 import re
 
-from ..core.errors import MailRefused
 from ..core.wording import escaped
+from ..errors import MailRefused
 
 # In a class of a pattern, also of JSON schema: DEL and C1, what turns the order around, separators, what has no width.
 UNSEEN = r"\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable
 from typing import Protocol
 
-from ..core.errors import StoreError
-from ..core.ports import Outgoing, Polled
+from ..errors import StoreError
+from ..ports import Outgoing, Polled
 
 LAZY = 0.05  # seconds for which acknowledgements are gathered
 

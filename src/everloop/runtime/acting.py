@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from ..core.people import OWNER
-from ..core.rows import Whose
+from ..ports.rows import Whose
 
 MOST = 1000  # principals that are remembered: those that have spoken last
 

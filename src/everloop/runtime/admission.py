@@ -8,12 +8,13 @@ while it holds, and is let in when the owner names it. In a group nobody is told
 from collections.abc import Callable, Container
 from typing import assert_never
 
-from ..core.audit import acting_as
-from ..core.channel import Admitted, Declined, Incoming, Manifest
-from ..core.keys import author_of, escaped
-from ..core.people import Person, Strangers, chat_of
-from ..core.ports import Directory
+from ..core.people import Strangers, chat_of
+from ..ports import Directory
+from ..ports.audit import acting_as
+from ..ports.channel import Admitted, Declined, Incoming, Manifest
+from ..ports.directory import Person
 from ..readings.commands import command_in, rest_of
+from ..readings.keys import author_of, escaped
 
 PAIRING_SECONDS = 86_400.0
 PAIR = (

@@ -5,10 +5,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.budget import DOLLAR, GUESTS, HOUSE, Account, Bound, Limit, Per, Spending, dollars, money_of
-from ..core.errors import MailRefused
 from ..core.people import Role
-from ..core.ports import Budgets, Directory
+from ..errors import MailRefused
+from ..ports import Budgets, Directory
+from ..ports.budgets import DOLLAR, GUESTS, HOUSE, Account, Bound, Limit, Per, Spending, dollars, money_of
 from .budget_words import said_spent, shown_money, shown_time
 from .budgets import BudgetRules
 from .membership import Membership

@@ -9,19 +9,19 @@ from typing import Literal, Protocol
 from msgspec import structs
 
 from ..core.approval import approval_id, definition_of, digest_of, risk_of
-from ..core.audit import acting_as, line_of, speaking_for
 from ..core.decide import APPROVER, may_answer
-from ..core.errors import GrantRefused, MailRefused
 from ..core.log import Answered, Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
 from ..core.overrun import OVERRUN, Overrun
 from ..core.people import Role
-from ..core.permission import Allowance, Approval, Grant, Held, WantedCall
-from ..core.ports import Audit, Clock, Grants, Log, Mailroom, People, PromptFiles
-from ..core.rows import Timer
 from ..core.thread import Thread
 from ..core.tool import Ground, Risk, ToolCall, ToolSpec
 from ..core.wording import one_line
+from ..errors import GrantRefused, MailRefused
+from ..ports import Audit, Clock, Grants, Log, Mailroom, People, PromptFiles
+from ..ports.audit import acting_as, line_of, speaking_for
+from ..ports.permission import Allowance, Approval, Grant, Held, WantedCall
+from ..ports.rows import Timer
 from ..readings.grants import DAY, choices_of, covers, granted
 from ..readings.held import difference, why_of
 from ..readings.questions import NOTHING_ALIKE, asked_of, question_of, shown

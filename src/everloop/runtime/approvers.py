@@ -6,11 +6,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.channel import Traits, traits_of
 from ..core.decide import APPROVER
-from ..core.keys import direct_place
 from ..core.people import OWNER, Role
-from ..core.ports import Archive, Directory, Polled
+from ..ports import Archive, Directory, Polled
+from ..ports.channel import Traits, traits_of
+from ..readings.keys import direct_place
 
 LATELY = 20  # conversations of theirs that are looked at
 LATEST = 300.0  # seconds since a bot has fetched something: after that, nobody is reached by it

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from ..core.channel import Traits, traits_of
+from ..ports.channel import Traits, traits_of
 from .acknowledgements import Acknowledgements
 
 

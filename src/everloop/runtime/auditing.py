@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from ..core.audit import AuditLine, Authority, line_of
 from ..core.log import Answered, Entry
 from ..core.mail import Decision
 from ..core.overrun import OVERRUN
 from ..core.people import Role
 from ..core.thread import Thread
 from ..core.tool import Effect, ToolSpec
+from ..ports.audit import AuditLine, Authority, line_of
 
 
 def decided(thread: Thread, letter: Decision, entries: Sequence[Entry]) -> list[AuditLine]:

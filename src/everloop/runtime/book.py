@@ -12,18 +12,18 @@ from typing import Protocol, TypeVar
 
 from msgspec import structs
 
-from ..core.audit import AuditLine
-from ..core.budget import Account, Charge, Reservation
 from ..core.decide import Steering, admit, heard
-from ..core.errors import StoreBroken, StoreError
 from ..core.log import Answered, Compacted, Entry, ModelSaid, Resumed, Stopped
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
 from ..core.people import Role
-from ..core.ports import Archive, Log, Mailroom, People
-from ..core.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadState, Timer, Untaint
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..core.wording import GO_ON, cut_short, with_unknown
+from ..errors import StoreBroken, StoreError
+from ..ports import Archive, Log, Mailroom, People
+from ..ports.audit import AuditLine
+from ..ports.budgets import Account, Charge, Reservation
+from ..ports.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadState, Timer, Untaint
 from .approvals import settled
 from .auditing import decided
 from .models import Briefed

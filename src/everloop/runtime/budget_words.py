@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from ..core.budget import GUESTS, HOUSE, Bound, Cost, Per, dollars
 from ..core.overrun import CALLS
 from ..core.people import Role
+from ..ports.budgets import GUESTS, HOUSE, Bound, Cost, Per, dollars
 
 RAISE = "Whoever runs this can raise the limit."
 YOU = "You have"

@@ -11,7 +11,11 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from ..core.budget import (
+from ..core.overrun import Overrun
+from ..core.people import Role
+from ..core.prompt import Usage
+from ..ports import Budgets
+from ..ports.budgets import (
     BOUNDLESS,
     GUESTS,
     HOUSE,
@@ -30,10 +34,6 @@ from ..core.budget import (
     room_for_answer,
     used_by,
 )
-from ..core.overrun import Overrun
-from ..core.people import Role
-from ..core.ports import Budgets
-from ..core.prompt import Usage
 from .budget_words import Reader, said_beyond, said_full, said_spent
 
 SECONDS = 1.0  # for which limits are known

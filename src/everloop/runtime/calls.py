@@ -8,13 +8,14 @@ from typing import Any, Protocol
 from msgspec import Struct, structs
 
 from ..core.approval import is_another
-from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..core.log import CallReturned, Outcome
 from ..core.message import Media
 from ..core.people import OWNER
-from ..core.ports import Files
 from ..core.thread import Thread
-from ..core.tool import CallContext, Effect, FileChange, Ground, Picture, Result, Shown, Tool, ToolSpec, parse_args
+from ..core.tool import Effect, FileChange, Ground, ToolSpec, parse_args
+from ..errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
+from ..ports import Files
+from ..ports.tools import CallContext, Picture, Result, Shown, Tool
 from ..readings.linked_files import linked_files
 from ..readings.media import kind_of
 from .strangers import contained

@@ -5,21 +5,21 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from ..core.audit import acting, acting_as
-from ..core.conversation import Deed
-from ..core.errors import MailRefused, ModelMissing
 from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
 from ..core.message import text_of
 from ..core.people import Role
-from ..core.permission import Grant
-from ..core.personas import Personas
-from ..core.ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
-from ..core.rows import Action, SpentRow
 from ..core.thread import Thread
+from ..errors import MailRefused, ModelMissing
+from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
+from ..ports.audit import acting, acting_as
+from ..ports.conversation import Deed
+from ..ports.permission import Grant
+from ..ports.rows import Action, SpentRow
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
+from ..readings.personas import Personas
 from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
 from .allotments import Allotments

@@ -1,11 +1,11 @@
 """Making room: a summary takes the place of what was said before, committed before anybody is told."""
 
-from ..core.budget import Charge
 from ..core.decide import Rules, used
-from ..core.events import SummaryBegan, SummaryWritten, Warned
-from ..core.failpoint import reach
-from ..core.ports import Bus
 from ..core.prompt import Usage
+from ..ports import Bus
+from ..ports.budgets import Charge
+from ..ports.events import SummaryBegan, SummaryWritten, Warned
+from ..ports.failpoint import reach
 from ..readings.compaction import Plan
 from .book import Book
 from .budgets import AllowedCall, BudgetControl, Denied, Payer, Price, charge_for

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct, structs
 
 from ..core.message import Media
-from ..core.ports import Files
 from ..core.prompt import Brought, Effort, Prompt, Section, Transcript
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
+from ..ports import Files
 from ..readings.sections import CLIENT, joined, prefix_of
 
 _log = logging.getLogger("everloop.context")

@@ -11,11 +11,11 @@ from typing import Protocol
 import msgspec
 from msgspec import structs
 
-from ..core.conversation import Conversation, Deletion, Leftovers
-from ..core.errors import MailRefused
-from ..core.events import ConversationDeleted
-from ..core.jobs import DELETE, Job, JobRow
-from ..core.ports import Bus, Clock, FileShelves, Jobs, KeptFile, Removal
+from ..errors import MailRefused
+from ..ports import Bus, Clock, FileShelves, Jobs, KeptFile, Removal
+from ..ports.conversation import Conversation, Deletion, Leftovers
+from ..ports.events import ConversationDeleted
+from ..ports.jobs import DELETE, Job, JobRow
 from .clock import MACHINE
 
 AT_WORK = "something is still going on in this conversation; stop it first (/stop), then delete it"

@@ -31,15 +31,6 @@ from ..core.decide import (
     admit,
     decide,
 )
-from ..core.errors import ModelMissing, OwnKeyRefused, ToolError
-from ..core.events import (
-    OutcomeUnknown,
-    ToolCalled,
-    ToolReturned,
-    TurnEnded,
-    Warned,
-)
-from ..core.failpoint import reach
 from ..core.log import (
     CallReturned,
     CallStarted,
@@ -47,13 +38,17 @@ from ..core.log import (
     Stopped,
     TakenBack,
 )
-from ..core.log_context import LogContext, log_context
 from ..core.mail import Mail
 from ..core.people import OWNER, Role
-from ..core.ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
 from ..core.thread import Thread
-from ..core.tool import CallContext, Effect
+from ..core.tool import Effect
 from ..core.turn import Finished
+from ..errors import ModelMissing, OwnKeyRefused, ToolError
+from ..ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
+from ..ports.events import OutcomeUnknown, ToolCalled, ToolReturned, TurnEnded, Warned
+from ..ports.failpoint import reach
+from ..ports.log_context import LogContext, log_context
+from ..ports.tools import CallContext
 from .approvals import Approvals, ApprovalStore
 from .approvers import Approvers
 from .auditing import started

@@ -13,13 +13,14 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct, structs
 
-from ..core.errors import EverloopError, MailRefused
-from ..core.events import ConversationDeleted
-from ..core.failpoint import reach
-from ..core.jobs import ERASE, JobRow
-from ..core.people import OWNER, Person, Role, is_chat
-from ..core.ports import Bus, Clock, Erasing, HomeFolders, Jobs, Log, Removal
-from ..core.rows import ThreadRow
+from ..core.people import OWNER, Role, is_chat
+from ..errors import EverloopError, MailRefused
+from ..ports import Bus, Clock, Erasing, HomeFolders, Jobs, Log, Removal
+from ..ports.directory import Person
+from ..ports.events import ConversationDeleted
+from ..ports.failpoint import reach
+from ..ports.jobs import ERASE, JobRow
+from ..ports.rows import ThreadRow
 from ..readings.erasing import author_of, blanked_log, is_of_theirs_alone
 from .clock import MACHINE
 from .deletions import Deletions

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from ..core.conversation import Conversation, Written
 from ..core.log import IMPORTED, AgentTold, CallReturned, Compacted, Entry, GaveUp, UserSaid
 from ..core.message import Message, Part, Text
 from ..core.people import OWNER
 from ..core.thread import Thread
+from ..ports.conversation import Conversation, Written
 
 WAITED = "This waited for permission when the conversation was exported, and was not run. Call again to have it asked."
 RAN = "This was running when the conversation was exported, and may have taken effect. Inspect before you repeat it."

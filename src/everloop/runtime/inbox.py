@@ -5,17 +5,17 @@ from typing import Protocol
 
 from msgspec import structs
 
-from ..core.conversation import Branch, ResumeThread
-from ..core.errors import MailRefused
-from ..core.events import CommandDone
-from ..core.failpoint import reach
-from ..core.keys import group_at
 from ..core.mail import Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.people import OWNER, is_chat
-from ..core.ports import Archive, Bus, Mailroom
-from ..core.rows import Receipt
+from ..errors import MailRefused
+from ..ports import Archive, Bus, Mailroom
+from ..ports.conversation import Branch, ResumeThread
+from ..ports.events import CommandDone
+from ..ports.failpoint import reach
+from ..ports.rows import Receipt
 from ..readings.commands import SlashCommand, unescaped
+from ..readings.keys import group_at
 from .commands import CommandEffect, SlashCommands
 from .lanes import Begun, Lanes
 from .people import Speakers

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from ..core.conversation import Written
-from ..core.errors import MailRefused
 from ..core.log import IMPORTED, CallReturned, Compacted, Entry, ModelCalled, ModelSaid, Outcome, UserSaid
 from ..core.mail import Address
 from ..core.message import Media, Opaque, Part, Text, said
 from ..core.people import OWNER
 from ..core.thread import Thread
 from ..core.tool import ToolCall
+from ..errors import MailRefused
+from ..ports.conversation import Written
 from ..readings.visible import in_one_line, refuse_unseen
 
 LONGEST = 32 * 1024 * 1024  # bytes of a line

@@ -10,13 +10,13 @@ import time
 from types import TracebackType
 from typing import Protocol
 
-from ..core.audit import THE_PROGRAM, acting
-from ..core.errors import EverloopError, Fenced, StoreError, ThreadGone, TurnFailed
 from ..core.mail import Inbound, Said
-from ..core.ports import Activity, Bus
-from ..core.rows import Receipt
 from ..core.thread import Thread
 from ..core.turn import Finished
+from ..errors import EverloopError, Fenced, StoreError, ThreadGone, TurnFailed
+from ..ports import Activity, Bus
+from ..ports.audit import THE_PROGRAM, acting
+from ..ports.rows import Receipt
 from .acting import Acting, ForEveryone
 from .book import Book, ThreadStore
 from .driver import Driver

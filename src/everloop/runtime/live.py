@@ -8,9 +8,9 @@ import logging
 from collections import OrderedDict
 from contextlib import suppress
 
-from ..core.events import AnswerBegan, AnswerPiece, Event, PermissionAsked, TurnBegan, TurnEnded
 from ..core.mail import Address
-from ..core.ports import Channel, Previews, Signals
+from ..ports import Channel, Previews, Signals
+from ..ports.events import AnswerBegan, AnswerPiece, Event, PermissionAsked, TurnBegan, TurnEnded
 from .strangers import contained
 
 _log = logging.getLogger("everloop.channels")

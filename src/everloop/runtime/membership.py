@@ -3,9 +3,10 @@
 import secrets
 from hashlib import sha256
 
-from ..core.errors import MailRefused
-from ..core.people import OWNER, ROLES_GIVEN, Person, Role, StandingCode, is_chat
-from ..core.ports import Directory
+from ..core.people import OWNER, ROLES_GIVEN, Role, is_chat
+from ..errors import MailRefused
+from ..ports import Directory
+from ..ports.directory import Person, StandingCode
 
 LINK_SECONDS = 600.0
 LONGEST_NAME = 100

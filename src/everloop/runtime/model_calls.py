@@ -6,17 +6,17 @@ from functools import partial
 
 from msgspec import Struct, structs
 
-from ..core.budget import Bound, Charge
 from ..core.decide import WARNING, Rules, used
-from ..core.errors import ProviderError
-from ..core.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, TurnBegan, Warned
-from ..core.failpoint import reach
 from ..core.log import ModelCalled, ModelFailed, ModelSaid
-from ..core.ports import Archive, Bus
 from ..core.prompt import Delta, Prompt, Usage
 from ..core.speakers import unheaded
 from ..core.thread import Thread
 from ..core.tool import ToolCall, ToolSpec
+from ..errors import ProviderError
+from ..ports import Archive, Bus
+from ..ports.budgets import Bound, Charge
+from ..ports.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, TurnBegan, Warned
+from ..ports.failpoint import reach
 from ..readings.contents import tokens_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts

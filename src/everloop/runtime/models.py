@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from ..core.briefing import Briefing
 from ..core.decide import Rules
-from ..core.errors import ModelMissing, ProviderError
-from ..core.ports import Provider
-from ..core.prompt import ModelLimits, Usage
+from ..core.prompt import Usage
+from ..errors import ModelMissing, ProviderError
+from ..ports import Provider
+from ..ports.provider import ModelLimits
 from .context import Context
 from .own_keys import AskedProvider
 

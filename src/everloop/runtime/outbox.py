@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from ..core.channel import OutgoingPart, Rendered
-from ..core.errors import ChannelDown, StoreError, Undeliverable
-from ..core.failpoint import reach
 from ..core.mail import Outbound, ReplyTo
-from ..core.ports import Channel, Clock, Outgoing, Renders
-from ..core.rows import OutboxRow, OutboxState
+from ..errors import ChannelDown, StoreError, Undeliverable
+from ..ports import Channel, Clock, Outgoing, Renders
+from ..ports.channel import OutgoingPart, Rendered
+from ..ports.failpoint import reach
+from ..ports.rows import OutboxRow, OutboxState
 from .clock import MACHINE
 from .strangers import contained
 

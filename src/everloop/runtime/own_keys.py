@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.ports import Provider
+from ..ports import Provider
 
 
 class AskedProvider(Struct, frozen=True):

@@ -9,8 +9,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from ..core.errors import StoreError
-from ..core.ports import Leases
+from ..errors import StoreError
+from ..ports import Leases
 
 _log = logging.getLogger("everloop.ownership")
 

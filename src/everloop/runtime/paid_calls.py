@@ -3,13 +3,13 @@
 import logging
 from functools import partial
 
-from ..core.budget import Bound, Charge
 from ..core.decide import used
-from ..core.errors import ModelMissing
-from ..core.events import Warned
 from ..core.log import GaveUp
 from ..core.people import OWNER, Role
-from ..core.ports import Bus, People
+from ..errors import ModelMissing
+from ..ports import Bus, People
+from ..ports.budgets import Bound, Charge
+from ..ports.events import Warned
 from .book import Book
 from .budgets import BudgetControl, Denied, Payer
 from .interrupt import Interrupt

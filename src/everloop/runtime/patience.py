@@ -9,9 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from ..core.errors import Fenced, StoreBroken, StoreFull, StoreUnreachable
-from ..core.ports import Log
-from ..core.rows import Commit, Committed, Lease, Opened
+from ..errors import Fenced, StoreBroken, StoreFull, StoreUnreachable
+from ..ports import Log
+from ..ports.rows import Commit, Committed, Lease, Opened
 
 Result = TypeVar("Result")
 

@@ -6,8 +6,8 @@ from msgspec import structs
 
 from ..core.mail import Inbound, Said
 from ..core.people import OWNER, Role, is_chat
-from ..core.ports import Directory, People, Users
 from ..core.speakers import GroupSpeaker
+from ..ports import Directory, People, Users
 
 
 class KnownPeople:

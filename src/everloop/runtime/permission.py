@@ -5,14 +5,13 @@ from functools import partial
 from msgspec import structs
 
 from ..core.decide import APPROVER
-from ..core.errors import ThreadGone
-from ..core.events import PermissionAsked
-from ..core.failpoint import reach
-from ..core.log import Answered, ToldApprover
+from ..core.log import MANY, Answered, ToldApprover
 from ..core.overrun import OVERRUN, Overrun
 from ..core.people import Role
-from ..core.ports import Bus, Clock, Log
-from ..core.rows import MANY
+from ..errors import ThreadGone
+from ..ports import Bus, Clock, Log
+from ..ports.events import PermissionAsked
+from ..ports.failpoint import reach
 from .approvals import Approvals, asking, asking_beyond, pending_in, question, wanted
 from .approvers import Approvers, ReachedApprover
 from .auditing import granted

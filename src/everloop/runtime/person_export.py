@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ..core.audit import line_of
-from ..core.conversation import Conversation, Written
 from ..core.message import Media
-from ..core.people import Person
-from ..core.ports import Archive, Audit, Belongings, Files, HomeFile, HomeFolders, Log
+from ..ports import Archive, Audit, Belongings, Files, HomeFile, HomeFolders, Log
+from ..ports.audit import line_of
+from ..ports.conversation import Conversation, Written
+from ..ports.directory import Person
 from ..readings.erasing import author_of, is_of_theirs_alone
 from ..readings.filenames import safe_name
 from ..readings.spoken import Utterance, spoken

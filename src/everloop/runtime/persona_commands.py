@@ -9,9 +9,10 @@ from typing import Protocol
 
 from ..core.mail import ChoosePersona, Inbound, Said
 from ..core.people import Role
-from ..core.personas import DEFAULT, PersonaChoice, Personas, PersonaWish
-from ..core.ports import Archive, Log
+from ..core.personas import PersonaChoice, PersonaWish
 from ..core.thread import Thread
+from ..ports import Archive, Log
+from ..readings.personas import DEFAULT, Personas
 
 IN_A_GROUP = "In a group an administrator or the owner says who I am."
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..core.people import OWNER
-from ..core.polled import PolledAnswer, PolledPlaces, PolledReceipt, polled_id
-from ..core.ports import Clock, Outgoing, Polled
+from ..ports import Clock, Outgoing, Polled
+from ..ports.polled import PolledAnswer, PolledPlaces, PolledReceipt, polled_id
 from .acknowledgements import Acknowledgements
 from .approvals import Approvals
 from .askers import Askers

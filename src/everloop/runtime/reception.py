@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
-from ..core.channel import Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming
-from ..core.errors import MailRefused, Undeliverable
-from ..core.keys import escaped
 from ..core.mail import Address, Inbound, ReplyTo, Said
 from ..core.message import Part, Text, said
-from ..core.ports import Admission, Arrivals, Channel, Fetches, Hooked
+from ..errors import MailRefused, Undeliverable
+from ..ports import Admission, Arrivals, Channel, Fetches, Hooked
+from ..ports.channel import Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming
+from ..readings.keys import escaped
 from .inbox import Inbox
 from .live import Live
 from .strangers import contained

@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-from ..core.errors import StoreError
-from ..core.jobs import JobRow
-from ..core.ports import Bus, Clock, Jobs, Leases
+from ..errors import StoreError
+from ..ports import Bus, Clock, Jobs, Leases
+from ..ports.jobs import JobRow
 
 _log = logging.getLogger("everloop.scheduler")
 

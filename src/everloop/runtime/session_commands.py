@@ -6,14 +6,14 @@ Whoever is not the owner sees the conversations of this very session, and no oth
 from datetime import datetime
 from typing import Literal, Protocol
 
-from ..core.conversation import Conversation, Deed, Rename, SearchHit
-from ..core.errors import MailRefused
-from ..core.keys import is_of_two
 from ..core.mail import Inbound, Said
 from ..core.people import Role
-from ..core.ports import Archive, Arrivals
-from ..core.rows import ThreadRow
+from ..errors import MailRefused
+from ..ports import Archive, Arrivals
+from ..ports.conversation import Conversation, Deed, Rename, SearchHit
+from ..ports.rows import ThreadRow
 from ..readings.commands import COMMANDS, split, words_described
+from ..readings.keys import is_of_two
 from ..readings.visible import checked_name
 from .deletions import Deletions
 from .sessions import Sessions

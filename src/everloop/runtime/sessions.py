@@ -10,18 +10,18 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from ..core.conversation import Branch, Conversation, Deed, Mark, ResumeThread, Snapshot
 from ..core.decide import APPROVER
-from ..core.errors import MailRefused
 from ..core.log import IMPORTED, Compacted, Entry, Stopped, Undoing, UserSaid
 from ..core.mail import Inbound, Letter, Notice, Said, Undo
 from ..core.message import Part, Text, enclosed, is_strange, said, text_of
 from ..core.people import OWNER
-from ..core.ports import Archive, Clock, Log, People
-from ..core.rows import ThreadRow
 from ..core.thread import Thread
 from ..core.tool import ToolSpec
 from ..core.wording import cut_short
+from ..errors import MailRefused
+from ..ports import Archive, Clock, Log, People
+from ..ports.conversation import Branch, Conversation, Deed, Mark, ResumeThread, Snapshot
+from ..ports.rows import ThreadRow
 from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in

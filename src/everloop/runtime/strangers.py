@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from types import TracebackType
 
 from msgspec import structs
 
-from ..core.jobs import RunState, TaskState
-from ..core.ports import Clock
+from ..ports import Clock
+from ..ports.jobs import RunState, TaskState
 
 _log = logging.getLogger("everloop.supervisor")
 

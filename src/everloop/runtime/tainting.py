@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..core.log import CallReturned
-from ..core.ports import PromptFiles
-from ..core.rows import Taint, Untaint
 from ..core.thread import Thread
 from ..core.tool import Effect, ToolSpec
+from ..ports import PromptFiles
+from ..ports.rows import Taint, Untaint
 from .book import Book
 
 MANY = 500  # taints, after which those that are over are counted

@@ -15,19 +15,19 @@ from typing import Protocol
 
 from msgspec import structs
 
-from ..core.budget import Charge
-from ..core.channel import Traits, traits_of
-from ..core.conversation import Conversation, GiveTitle, Written
-from ..core.errors import EverloopError, ProviderError, StoreError
-from ..core.events import TitleGiven
-from ..core.jobs import Job, JobRow
-from ..core.log import GaveUp, ModelSaid, UserSaid
+from ..core.log import MANY, GaveUp, ModelSaid, UserSaid
 from ..core.message import Message, said
 from ..core.people import Role, is_chat
-from ..core.ports import Archive, Bus, Clock, Jobs, Log, People, Provider
 from ..core.prompt import Delta, Prompt, Transcript, Usage
-from ..core.rows import MANY, Spent
 from ..core.turn import Finished
+from ..errors import EverloopError, ProviderError, StoreError
+from ..ports import Archive, Bus, Clock, Jobs, Log, People, Provider
+from ..ports.budgets import Charge
+from ..ports.channel import Traits, traits_of
+from ..ports.conversation import Conversation, GiveTitle, Written
+from ..ports.events import TitleGiven
+from ..ports.jobs import Job, JobRow
+from ..ports.rows import Spent
 from ..readings.compaction import shortened
 from ..readings.spoken import spoken
 from .budgets import AllowedCall, BudgetControl, Denied, Payer, charge_for, charge_for_failure

@@ -4,8 +4,8 @@ from datetime import date, timedelta
 
 from ..core.mail import Said
 from ..core.people import Role
-from ..core.ports import Clock, Ledger
-from ..core.rows import Grouping, SpentRow, UsedRow
+from ..ports import Clock, Ledger
+from ..ports.rows import Grouping, SpentRow, UsedRow
 from ..readings.used import GROUPINGS, NAMELESS, bars, by_name, tokens_of
 
 DAYS, DAY = 30, 86_400

@@ -4,11 +4,11 @@ from msgspec import Struct
 
 from ..core.briefing import Situation
 from ..core.decide import Rules, used
-from ..core.errors import ModelMissing
 from ..core.log import ModelCalled
 from ..core.people import OWNER
-from ..core.ports import Briefer, People
 from ..core.thread import Thread
+from ..errors import ModelMissing
+from ..ports import Briefer, People
 from ..readings.contents import Contents, pieces_of
 from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts

@@ -4,8 +4,8 @@ nobody along."""
 import asyncio
 from collections import OrderedDict
 
-from ..core.errors import EverloopError, TurnFailed
 from ..core.turn import Finished
+from ..errors import EverloopError, TurnFailed
 
 Answering = asyncio.Future[Finished]
 

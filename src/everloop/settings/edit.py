@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..core.errors import SettingsError
+from ..errors import SettingsError
 from .shape import snake
 
 Path = tuple[str, ...]

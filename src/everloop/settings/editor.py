@@ -16,7 +16,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import HomeError, SettingsError, SettingsMoved
+from ..errors import HomeError, SettingsError, SettingsMoved
 from .check import built, checked_section, is_section, kind_of_sections, lay_over, unknown
 from .edit import Path, SettingChange, edited_json, edited_toml, key_of, path_of, spelled
 from .rows import NAMED, Leaf, Origin, SettingsRow, Source, leaves_of, rows_of

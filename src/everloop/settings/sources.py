@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import SettingsError
+from ..errors import SettingsError
 from .shape import Settings, nearest
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ..core.conversation import Conversation, Deed, Snapshot
-from ..core.log import UserSaid
-from ..core.rows import MANY, ThreadRow
+from ..core.log import MANY, UserSaid
+from ..ports.conversation import Conversation, Deed, Snapshot
+from ..ports.rows import ThreadRow
 from ..readings.spoken import name_of
 from .codec import NOT_ASIDE, THREAD
 from .conversations import IS_MESSAGE, is_kind, perform

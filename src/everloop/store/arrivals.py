@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..core.rows import Came
+from ..ports.rows import Came
 from .codec import list_of
 from .database import Database
 

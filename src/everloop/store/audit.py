@@ -4,8 +4,8 @@ one before it (schema.py). Lines of different processes wait for one another, so
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.audit import AuditCheck, AuditLine, AuditRow, Broken, first_broken
-from ..core.rows import MANY
+from ..core.log import MANY
+from ..ports.audit import AuditCheck, AuditLine, AuditRow, Broken, first_broken
 from .database import Ask, Database
 
 PAGE = 1000  # lines that are read at a time

@@ -9,7 +9,7 @@ sees every stop that has committed, a release every letter. Letters are numbered
 hence in the order in which they become visible. Accounts of budgets are locked last.
 """
 
-from ..core.channel import ASIDE
+from ..ports.channel import ASIDE
 from . import budget_functions, schema
 from .letters import MAKE_TURNS
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 import msgspec
 from msgspec import Struct
 
-from ..core.audit import AuditLine
-from ..core.budget import Reservation
 from ..core.mail import Decision, Inbound
-from ..core.rows import Commit, Lease, OutboxState, Spent, Untaint
+from ..ports.audit import AuditLine
+from ..ports.budgets import Reservation
+from ..ports.rows import Commit, Lease, OutboxState, Spent, Untaint
 from .batch_function import CALL, NAME, VALUES
 from .budgets import in_order, most_of
 from .codec import bodies_of, body_of, fold_in, kind_of

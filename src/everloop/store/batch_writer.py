@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from ..core.errors import StoreError
+from ..errors import StoreError
 from . import batch_items
 from .batch_items import Item, WriteResult
 from .blocked import Blocked, QueuedWrite

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import chain
 
-from ..core.errors import StoreError
+from ..errors import StoreError
 from .batch_items import Item, WriteResult
 from .sender import Locked, Sender, WriteOutcome
 from .server import LOCK_SECONDS, WAIT_SECONDS

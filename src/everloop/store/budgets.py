@@ -10,8 +10,19 @@ from typing import Any
 
 import msgspec
 
-from ..core.audit import line_of
-from ..core.budget import BOUNDLESS, Account, Bound, Charge, Limit, LimitRow, Per, Reservation, Spending, in_new_period
+from ..ports.audit import line_of
+from ..ports.budgets import (
+    BOUNDLESS,
+    Account,
+    Bound,
+    Charge,
+    Limit,
+    LimitRow,
+    Per,
+    Reservation,
+    Spending,
+    in_new_period,
+)
 from .audit import note
 from .database import Ask, Database
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..core.audit import line_of
-from ..core.channel import POLLED
 from ..core.mail import Inbound, Outbound, ReplyTo, Said
-from ..core.rows import Undelivered
+from ..ports.audit import line_of
+from ..ports.channel import POLLED
+from ..ports.rows import Undelivered
 from .audit import AuditRows
 from .codec import SENDING_SECONDS, read_letter, read_outbound
 from .database import Ask

@@ -11,8 +11,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ..core.mail import Inbound
-from ..core.ports import Clock
-from ..core.rows import Commit, Committed, Lease, OutboxState, Receipt
+from ..ports import Clock
+from ..ports.rows import Commit, Committed, Lease, OutboxState, Receipt
 from .database import Ask
 from .fetching import wire_over
 from .postgres import PostgresStore, pool_of

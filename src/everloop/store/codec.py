@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from ..core import log
-from ..core.channel import ASIDE
 from ..core.log import Compacted, Entry
 from ..core.mail import Inbound, Letter, Outbound
-from ..core.permission import Grant, PromptFile
+from ..ports.channel import ASIDE
+from ..ports.permission import Grant, PromptFile
 
 NOT_ASIDE = f"AND i.channel <> '{ASIDE.rstrip(':')}'"  # of letters: those whose clients do not keep the conversation
 THREAD = "id, session, owner, head, folded, state, coalesce(holder, ''), epoch, spawned_by"  # of a ThreadRow

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ..core.conversation import ArchiveThread, Branch, Deed, GiveTitle, Mark, PinThread, Rename, ResumeThread
+from ..ports.conversation import ArchiveThread, Branch, Deed, GiveTitle, Mark, PinThread, Rename, ResumeThread
 from ..readings.spoken import COUNTED
 from .codec import bodies_of, fold_in
 from .database import Ask

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import apsw
 
-from ..core.errors import HomeError
+from ..errors import HomeError
 
 KEPT = 2  # copies that stay; older ones are removed when a migration has succeeded
 

@@ -4,10 +4,10 @@ import secrets
 from collections.abc import Sequence
 from typing import Literal
 
-from ..core.audit import acting, line_of, speaking_for
-from ..core.keys import escaped, name_of
 from ..core.people import Role, role_named
-from ..core.rows import Known, TokenRow
+from ..ports.audit import acting, line_of, speaking_for
+from ..ports.rows import Known, TokenRow
+from ..readings.keys import escaped, name_of
 from .audit import AuditRows, note
 from .database import Ask
 

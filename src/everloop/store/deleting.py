@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from ..core.audit import Authority, acting, line_of
-from ..core.conversation import Deletion, Leftovers
-from ..core.jobs import DELETE
+from ..ports.audit import Authority, acting, line_of
+from ..ports.conversation import Deletion, Leftovers
+from ..ports.jobs import DELETE
 from .audit import note
 from .budgets import settle_lost
 from .codec import list_of

@@ -4,8 +4,9 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.audit import AuditLine, acting, line_of
-from ..core.people import OWNER, CodeKind, Person, Role, StandingCode, role_named
+from ..core.people import OWNER, Role, role_named
+from ..ports.audit import AuditLine, acting, line_of
+from ..ports.directory import CodeKind, Person, StandingCode
 from .audit import AuditRows, note
 from .database import Ask
 

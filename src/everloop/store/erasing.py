@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from ..core import log
-from ..core.audit import AuditLine, line_of
-from ..core.conversation import Leftovers
-from ..core.jobs import DELETE, ERASE
 from ..core.log import Entry
 from ..core.mail import Address, Inbound, Stop
-from ..core.people import ERASED, OWNER, Person
-from ..core.rows import ThreadRow
+from ..core.people import ERASED, OWNER
+from ..ports.audit import AuditLine, line_of
+from ..ports.conversation import Leftovers
+from ..ports.directory import Person
+from ..ports.jobs import DELETE, ERASE
+from ..ports.rows import ThreadRow
 from ..readings.erasing import names
 from .audit import note
 from .belongings import BELONGINGS, Belonging

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..core.ports.files import FileRecord
+from ..ports.files import FileRecord
 from .database import Database
 
 _BEGINNING = len("file:") + 12  # of a reference, by which a text names a file

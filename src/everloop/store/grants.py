@@ -1,7 +1,7 @@
 """What is allowed ahead, written once for both databases."""
 
-from ..core.audit import line_of, speaking_for
-from ..core.permission import Grant
+from ..ports.audit import line_of, speaking_for
+from ..ports.permission import Grant
 from .audit import AuditRows
 from .codec import body_of, read_grant
 

@@ -1,9 +1,9 @@
 """The log as it is read back, written once for both databases. To open a thread and to append to it is hot."""
 
 from ..core import log
-from ..core.conversation import Written
-from ..core.log import Compacted, Entry
-from ..core.rows import MANY, Lease
+from ..core.log import MANY, Compacted, Entry
+from ..ports.conversation import Written
+from ..ports.rows import Lease
 from ..readings.spoken import name_of
 from .conversations import LINE, is_kind
 from .database import Database

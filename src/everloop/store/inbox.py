@@ -5,9 +5,9 @@ from functools import partial
 
 import msgspec
 
-from ..core.conversation import Branch, Deed, ResumeThread
 from ..core.mail import Inbound, Letter, Mail, Outbound
-from ..core.rows import Action, Receipt, ThreadRow, Whose
+from ..ports.conversation import Branch, Deed, ResumeThread
+from ..ports.rows import Action, Receipt, ThreadRow, Whose
 from .channel_rows import keep_more
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
 from .conversations import perform

@@ -11,9 +11,9 @@ from typing import Any
 
 from msgspec import structs
 
-from ..core.failpoint import reach
-from ..core.jobs import Job, JobRow
 from ..core.mail import Letter, Notice, Said, Telling
+from ..ports.failpoint import reach
+from ..ports.jobs import Job, JobRow
 from .claims import Claims
 from .codec import body_of, list_of, read_inbound
 from .database import Ask, Database

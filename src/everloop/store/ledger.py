@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.prompt import Usage
-from ..core.rows import Grouping, SpentRow, UsedRow
+from ..ports.rows import Grouping, SpentRow, UsedRow
 from ..readings.used import added
 from .database import Database
 

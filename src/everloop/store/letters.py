@@ -3,10 +3,10 @@ the hot path of SQLite, too; that of PostgreSQL has its own, which write many at
 
 import secrets
 
-from ..core.channel import ASIDE
-from ..core.errors import MailRefused
 from ..core.mail import Decision, Inbound, Outbound
-from ..core.rows import Receipt
+from ..errors import MailRefused
+from ..ports.channel import ASIDE
+from ..ports.rows import Receipt
 from .codec import body_of, kind_of
 from .database import Ask
 

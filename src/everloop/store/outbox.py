@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.mail import Delivery, Outbound
-from ..core.rows import OutboxRow
+from ..core.mail import Outbound
+from ..ports.outbox import Delivery
+from ..ports.rows import OutboxRow
 from .channel_rows import receipts_in
 from .claims import Claims
 from .codec import SENDING_SECONDS, list_of, read_outbound

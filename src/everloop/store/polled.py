@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Collection, Sequence
 
 from ..core.mail import Outbound
-from ..core.polled import PolledAnswer, PolledPlaces, PolledState
+from ..ports.polled import PolledAnswer, PolledPlaces, PolledState
 from .codec import list_of, read_outbound
 from .database import Database
 from .outbox import OPEN

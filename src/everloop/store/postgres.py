@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from ..core import log
-from ..core.errors import Fenced, MailRefused, ThreadGone
 from ..core.mail import Decision, Inbound, Mail
-from ..core.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
+from ..errors import Fenced, MailRefused, ThreadGone
+from ..ports.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
 from . import batch_items, schema
 from .batch_writer import BatchWriter
 from .budgets import read_account

@@ -7,7 +7,7 @@ from before, which is renewed again in a moment.
 import asyncio
 from collections.abc import Sequence
 
-from ..core.rows import Lease, Renewal
+from ..ports.rows import Lease, Renewal
 from . import schema
 from .server import Connection, Server
 

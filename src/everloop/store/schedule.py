@@ -2,8 +2,8 @@
 
 import math
 
-from ..core.errors import BadSchedule
-from ..core.jobs import Job
+from ..errors import BadSchedule
+from ..ports.jobs import Job
 
 _EVERY = "every "
 

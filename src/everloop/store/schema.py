@@ -246,7 +246,7 @@ MIGRATIONS: Migrations = [
     ],
     [
         # The audit. It is nobody's, and names people by id alone. `at` is in milliseconds, which both databases write
-        # in the same way. Each line is bound to the one before it by its hash (core/audit.py), and none is changed.
+        # in the same way. Each line is bound to the one before it by its hash (ports/audit.py), and none is changed.
         """CREATE TABLE audit(
             id {int} PRIMARY KEY, at {int} NOT NULL, actor TEXT NOT NULL, authority TEXT NOT NULL, deed TEXT NOT NULL,
             subject TEXT NOT NULL, detail TEXT NOT NULL, previous TEXT NOT NULL DEFAULT '',

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from ..core.errors import StoreError, StoreFull
+from ..errors import StoreError, StoreFull
 from .holders import Holders
 
 SECONDS = 60.0  # for which others who read or write are waited for

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from msgspec import Struct, structs
 
 from ..core import log
-from ..core.conversation import Recalled, SearchHit, Written
+from ..ports.conversation import Recalled, SearchHit, Written
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .database import Ask, Database
 from .words import snippet, spoken_in

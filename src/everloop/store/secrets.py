@@ -1,7 +1,7 @@
 """The closed boxes of the vault, written once for both databases."""
 
-from ..core.audit import line_of
-from ..core.ports.vault import PERSONAL
+from ..ports.audit import line_of
+from ..ports.vault import PERSONAL
 from .audit import AuditRows
 
 

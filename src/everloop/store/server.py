@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, urlencode
 
 import asyncpg
 
-from ..core.errors import StoreError, StoreNewer
-from ..core.failpoint import reach
+from ..errors import StoreError, StoreNewer
+from ..ports.failpoint import reach
 from . import schema
 from .keepalive import keep_alive
 from .pooling import SHARED, share_sessions

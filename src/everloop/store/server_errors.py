@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 
 import asyncpg
 
-from ..core.errors import StoreError, StoreFull, StoreUnreachable
+from ..errors import StoreError, StoreFull, StoreUnreachable
 from .pooling import SHARED, tells_of_sharing
 
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl")

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import apsw
 
 from ..core import log
-from ..core.errors import StoreCorrupt, StoreError, ThreadGone
 from ..core.mail import Inbound, Mail
-from ..core.ports import Clock
-from ..core.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
+from ..errors import StoreCorrupt, StoreError, ThreadGone
+from ..ports import Clock
+from ..ports.rows import Commit, Committed, Lease, Opened, OutboxState, Receipt, Renewal, ThreadRow
 from . import schema
 from .channel_rows import has_more
 from .claims import Claims

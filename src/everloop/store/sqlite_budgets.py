@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ..core.budget import Account, Charge, Reservation
+from ..ports.budgets import Account, Charge, Reservation
 from .budgets import FREE, GIVE_BACK, hold, most_of, settle
 from .database import run_at_once
 from .sqlite_statements import asking, in_sqlite

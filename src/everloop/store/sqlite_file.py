@@ -7,10 +7,10 @@ from pathlib import Path
 
 import apsw
 
-from ..core.audit import hash_of
-from ..core.errors import HomeError, StoreCorrupt, StoreError, StoreFull, StoreNewer
-from ..core.failpoint import reach
-from ..core.ports import Clock
+from ..errors import HomeError, StoreCorrupt, StoreError, StoreFull, StoreNewer
+from ..ports import Clock
+from ..ports.audit import hash_of
+from ..ports.failpoint import reach
 from . import copies, schema
 from .holders import Holders
 from .schema import Migrations

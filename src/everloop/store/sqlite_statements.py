@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from ..core.errors import MailRefused
 from ..core.mail import Decision, Inbound, Outbound
-from ..core.rows import Receipt
+from ..errors import MailRefused
+from ..ports.rows import Receipt
 from . import letters, schema
 from .database import Ask, run_at_once
 from .letters import NOT_YOURS, post_values, queue_values

@@ -9,8 +9,8 @@ from itertools import pairwise
 from msgspec import structs
 
 from ..core.mail import Outbound
-from ..core.permission import PromptFile
-from ..core.rows import Taint
+from ..ports.permission import PromptFile
+from ..ports.rows import Taint
 from .codec import body_of, read_watched
 from .database import Ask, Database
 

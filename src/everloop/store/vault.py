@@ -17,8 +17,8 @@ from typing import Protocol
 
 import msgspec
 
-from ..core.errors import HomeError, VaultLocked
-from ..core.ports import Secrets
+from ..errors import HomeError, VaultLocked
+from ..ports import Secrets
 
 KEY_FILE = "vault.key"
 PASSPHRASE = "EVERLOOP_VAULT_PASSPHRASE"

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from ..core.errors import StoreError
 from ..core.log import UserSaid, decode
 from ..core.message import Text, enclosed
+from ..errors import StoreError
 from ..readings.spoken import COUNTED, Utterance, spoken
 from ..readings.words import placed
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import apsw
 from msgspec import Struct
 
-from ..core.errors import StoreBroken, StoreCorrupt, StoreError, StoreFull
+from ..errors import StoreBroken, StoreCorrupt, StoreError, StoreFull
 
 Execute = Callable[..., Any]
 Result = TypeVar("Result")

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from ..core.conversation import Written
 from ..core.log import GaveUp, ModelCalled, ModelSaid, UserSaid
 from ..core.message import text_of
+from ..ports.conversation import Written
 from ..readings.calls import calls_in
 from ..readings.spans import FINISHES, TurnSpans, span_id
 

@@ -12,11 +12,10 @@ from typing import Protocol
 
 from msgspec import Struct, structs
 
-from ..core.errors import EverloopError, StoreError
-from ..core.log import UserSaid
-from ..core.ports import Arrivals, Http, Log, Outgoing
-from ..core.rows import MANY
+from ..core.log import MANY, UserSaid
 from ..core.turn import Finished
+from ..errors import EverloopError, StoreError
+from ..ports import Arrivals, Http, Log, Outgoing
 from ..readings.spans import TurnSpans, deliver, keys_of, turns_of
 from .contents import contents_of
 from .otlp import request

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from ..core.errors import SettingsError
+from ..errors import SettingsError
 from ..readings.spans import Value
 
 _log = logging.getLogger("everloop.telemetry")

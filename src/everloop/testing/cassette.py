@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import AnswerTimeout, BadRequest, HostFailed, HostHungUp, HostTimeout, HostUnreachable, StreamCut
+from ..errors import AnswerTimeout, BadRequest, HostFailed, HostHungUp, HostTimeout, HostUnreachable, StreamCut
 from .differences import Comparison
 
 VERSION = 1

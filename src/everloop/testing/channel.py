@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ..core.channel import Manifest, OutgoingPart, Traits
-from ..core.errors import ChannelDown
 from ..core.mail import Outbound
-from ..core.ports import Deliver
+from ..errors import ChannelDown
+from ..ports import Deliver
+from ..ports.channel import Manifest, OutgoingPart, Traits
 from . import outside
 from .script import Tally
 

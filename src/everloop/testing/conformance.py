@@ -16,10 +16,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ..core.channel import Hook, HookRequest, Incoming, OutgoingPart, Rendered
-from ..core.errors import ChannelDown, StoreError
 from ..core.mail import Address, Outbound
-from ..core.ports import Channel, Deliver, Renders
+from ..errors import ChannelDown, StoreError
+from ..ports import Channel, Deliver, Renders
+from ..ports.channel import Hook, HookRequest, Incoming, OutgoingPart, Rendered
 from .channel import Trouble
 from .script import Say, ScriptedModel, Shown, Tally
 

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..core.tool import CallContext, Effect, Tool, ToolSpec
+from ..core.tool import Effect, ToolSpec
+from ..ports.tools import CallContext, Tool
 from . import outside
 
 

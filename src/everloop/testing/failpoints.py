@@ -1,4 +1,4 @@
-"""Arming the failpoints that `everloop.core.failpoint.reach` marks in the source.
+"""Arming the failpoints that `everloop.ports.failpoint.reach` marks in the source.
 
 In a test process: `arm("outbox.sent", nth=2, action="kill")`. For a process under test, in its environment:
 
@@ -16,7 +16,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..core import failpoint
+from ..ports import failpoint
 from . import outside
 
 EXIT_CODE = 70

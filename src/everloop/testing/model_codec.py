@@ -11,7 +11,10 @@ from typing import Any, Literal, assert_never
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import (
+from ..core.message import Message, said
+from ..core.prompt import Finish, Usage
+from ..core.tool import ToolCall
+from ..errors import (
     BadRequest,
     ContextOverflow,
     HostTimeout,
@@ -22,9 +25,6 @@ from ..core.errors import (
     StreamCut,
     UnknownModel,
 )
-from ..core.message import Message, said
-from ..core.prompt import Finish, Usage
-from ..core.tool import ToolCall
 from .script import (
     Act,
     Call,

@@ -15,7 +15,6 @@ from msgspec import Raw, Struct, structs
 
 from ..core.approval import Stance
 from ..core.decide import CHANGED, FORBIDDEN, Rules
-from ..core.errors import ReplayRefused
 from ..core.log import (
     Answered,
     Asked,
@@ -38,6 +37,7 @@ from ..core.people import Role
 from ..core.prompt import Transcript
 from ..core.thread import Thread
 from ..core.tool import Effect, ToolCall, ToolSpec, problems_of
+from ..errors import ReplayRefused
 
 ANYTHING: dict[str, Any] = {"type": "object"}
 # What the driver writes by itself, and what letters become. Anything else, as a summary, was made by someone else.

@@ -10,8 +10,8 @@ from types import TracebackType
 
 from msgspec import Struct
 
-from ..core.errors import ProviderError
-from ..core.ports import Http, HttpAnswer
+from ..errors import ProviderError
+from ..ports import Http, HttpAnswer
 from . import outside
 from .cassette import ERRORS, VERSION, Exchange, Recorded, read, value_of, written
 from .masking import Masking

@@ -25,10 +25,10 @@ from typing import Any, Protocol, assert_never
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import BadRequest, ProviderError
 from ..core.message import Message
 from ..core.prompt import Delta, Finish, Prompt, Reply, Usage
 from ..core.tool import ToolCall
+from ..errors import BadRequest, ProviderError
 
 
 class Say(Struct, frozen=True):

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import (
+from ..core.prompt import Finish, Usage
+from ..errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,
@@ -18,7 +19,6 @@ from ..core.errors import (
     StreamCut,
     UnknownModel,
 )
-from ..core.prompt import Finish, Usage
 from .script import (
     Act,
     ByConversation,

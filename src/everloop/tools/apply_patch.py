@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from ..core.people import Role
-from ..core.tool import CallContext, Effect, Result, Tool
+from ..core.tool import Effect
+from ..ports.tools import CallContext, Result, Tool
 from .changes import Changes
 from .decorator import tool
 from .workspace import Workspace

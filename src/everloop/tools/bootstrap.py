@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ..core.errors import ToolError
-from ..core.permission import FileState
 from ..core.prompt import Section
+from ..errors import ToolError
+from ..ports.permission import FileState
 from ..readings.sections import cut
 from .workspace import Workspace
 

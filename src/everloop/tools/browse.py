@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import islice
 
-from ..core.errors import EverloopError, PathRefused, ToolError
-from ..core.ports import Files
-from ..core.ports.workspace import FileWritten, FolderPage, WorkspaceEntry
+from ..errors import EverloopError, PathRefused, ToolError
+from ..ports import Files
+from ..ports.workspace import FileWritten, FolderPage, WorkspaceEntry
 from .changes import LARGEST_KEPT
 from .draft import UploadDraft
 from .workspace import Workspace

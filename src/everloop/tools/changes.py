@@ -9,9 +9,10 @@ import asyncio
 import re
 from hashlib import sha256
 
-from ..core.errors import StoreFull, ToolError
-from ..core.ports import Files
-from ..core.tool import CallContext, FileChange
+from ..core.tool import FileChange
+from ..errors import StoreFull, ToolError
+from ..ports import Files
+from ..ports.tools import CallContext
 from .kinds import HEAD
 from .marks import MARKS, Marks
 from .workspace import Seen, Workspace

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, structs
 
-from ..core.credential import KeptCredential, variable_of
-from ..core.errors import ToolError
 from ..core.people import OWNER, Role
-from ..core.ports import BoundHeaders
-from ..core.tool import CallContext, Circumstances, Effect, Result, Risk, Shown, Tool
+from ..core.tool import Circumstances, Effect, Risk
+from ..errors import ToolError
+from ..ports import BoundHeaders
+from ..ports.credential import KeptCredential, variable_of
+from ..ports.tools import CallContext, Result, Shown, Tool
 from .decorator import tool
 from .exec import Shell
 from .hosts import plain_host_of

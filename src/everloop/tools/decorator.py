@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 
 from ..core.people import Role
-from ..core.tool import CallContext, Circumstances, Effect, Exit, Result, Risk, Tool, ToolSpec
+from ..core.tool import Circumstances, Effect, Exit, Risk, ToolSpec
+from ..ports.tools import CallContext, Result, Tool
 
 AsyncFunction = Callable[..., Awaitable[Result]]
 

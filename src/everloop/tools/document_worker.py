@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 from .documents import document_of, require_maker
 from .markup import Block, StyledText, blocks_of, spans_of
 from .write_file import encoded

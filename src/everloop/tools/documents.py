@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 from ..readings.media import office_of
 from .worker import run_apart
 

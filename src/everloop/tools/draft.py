@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from ..core.errors import PathRefused
+from ..errors import PathRefused
 
 _BEGINS, _ENDS = ".everloop-upload-", ".tmp"
 _OLD = 86400.0  # seconds after which a draft is nobody's: whoever wrote it was killed

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated
 
-from ..core.errors import ToolError
 from ..core.people import Role
-from ..core.tool import CallContext, Effect, Result, Shown, Tool
+from ..core.tool import Effect
+from ..errors import ToolError
+from ..ports.tools import CallContext, Result, Shown, Tool
 from .changes import Changes, check_sha
 from .decorator import tool
 from .effort import Effort

@@ -1,6 +1,6 @@
 """How much work a text may make. A thread that compares cannot be stopped, and slows down everything beside it."""
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 
 _MOST = 1_000_000_000  # letters that are compared, a second's work at most
 

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from ..core.errors import ToolError
 from ..core.people import Role
-from ..core.tool import CallContext, Circumstances, Effect, Ground, Risk, Shown, Tool
+from ..core.tool import Circumstances, Effect, Ground, Risk
+from ..errors import ToolError
+from ..ports.tools import CallContext, Shown, Tool
 from .decorator import tool
 from .exec_risk import judged
 from .ground import MOVED, grounds_of, identity_of

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ..core.ports import Files
-from ..core.tool import Tool
+from ..ports import Files
+from ..ports.tools import Tool
 from .apply_patch import apply_patch_tool
 from .changes import Changes
 from .create_document import create_document_tool

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ..core.errors import ToolError
 from ..core.people import Role
-from ..core.tool import Effect, Result, Shown, Tool
+from ..core.tool import Effect
+from ..errors import ToolError
+from ..ports.tools import Result, Shown, Tool
 from .decorator import tool
 from .marks import MARKS, Marks, Times, lies_in, speaks
 from .walk import Glob, Walk, WalkedFile, printable

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import Meta
 
-from ..core.errors import ToolError
 from ..core.people import Role
-from ..core.tool import Effect, Result, Shown, Tool
+from ..core.tool import Effect
+from ..errors import ToolError
+from ..ports.tools import Result, Shown, Tool
 from .decorator import tool
 from .find_files import glob_of
 from .marks import MARKS, Marks

@@ -8,8 +8,8 @@ import os
 from functools import cache
 from pathlib import Path
 
-from ..core.errors import ToolError
 from ..core.tool import Ground
+from ..errors import ToolError
 from .workspace import Workspace
 
 TYPE_CHECKING = False  # as in typing

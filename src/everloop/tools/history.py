@@ -6,12 +6,13 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta
 
-from ..core.conversation import SearchHit, Written
-from ..core.errors import ToolError
 from ..core.log import Entry
 from ..core.people import Role
-from ..core.rows import ThreadRow
-from ..core.tool import CallContext, Effect, Tool
+from ..core.tool import Effect
+from ..errors import ToolError
+from ..ports.conversation import SearchHit, Written
+from ..ports.rows import ThreadRow
+from ..ports.tools import CallContext, Tool
 from ..readings.spoken import spoken
 from .decorator import tool
 from .untrusted import fence

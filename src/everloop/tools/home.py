@@ -10,7 +10,7 @@ import os
 import weakref
 from pathlib import Path
 
-from ..core.errors import HomeError, ToolError
+from ..errors import HomeError, ToolError
 
 Identity = tuple[int, int]
 """Device and inode."""

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 
-from ..core.errors import NoRoom, StoreFull, ToolError
 from ..core.message import Media
-from ..core.ports import Files
 from ..core.tool import FileChange
+from ..errors import NoRoom, StoreFull, ToolError
+from ..ports import Files
 from ..readings.media import LARGEST_IMAGE, mime_of
 from .workspace import Workspace
 

@@ -9,7 +9,8 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from ..core.people import Role
-from ..core.tool import Effect, Result, Shown, Tool
+from ..core.tool import Effect
+from ..ports.tools import Result, Shown, Tool
 from .decorator import tool
 from .marks import MARKS, Marks, Times, lies_in, speaks
 from .workspace import Workspace

@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator
 from hashlib import sha256
 from typing import Annotated
 
-from ..core.errors import PathRefused, ToolError
 from ..core.people import Role
-from ..core.ports import FileRecords, Files
-from ..core.ports.workspace import OpenFile
-from ..core.tool import CallContext, Effect, Shown, Tool
+from ..core.tool import Effect
+from ..errors import PathRefused, ToolError
+from ..ports import FileRecords, Files
+from ..ports.tools import CallContext, Shown, Tool
+from ..ports.workspace import OpenFile
 from ..readings.filenames import plain_name
 from .browse import QuotaOf, WorkspaceBrowser
 from .decorator import tool

@@ -8,15 +8,16 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Protocol
 
-from ..core.channel import DOORS, Traits, traits_of
-from ..core.conversation import Conversation
-from ..core.errors import NoRoom, StoreFull, ToolError
 from ..core.mail import Address, Inbound, Telling
 from ..core.message import Media
 from ..core.people import Role
-from ..core.ports import Files
-from ..core.rows import Receipt, ThreadRow
-from ..core.tool import CallContext, Circumstances, Effect, Risk, Tool
+from ..core.tool import Circumstances, Effect, Risk
+from ..errors import NoRoom, StoreFull, ToolError
+from ..ports import Files
+from ..ports.channel import DOORS, Traits, traits_of
+from ..ports.conversation import Conversation
+from ..ports.rows import Receipt, ThreadRow
+from ..ports.tools import CallContext, Tool
 from ..readings.media import LARGEST_IMAGE, mime_of
 from .decorator import tool
 from .workspace import Workspace

@@ -10,7 +10,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 from .effort import Effort
 from .nearest import nearest
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..core.errors import ToolError
-from ..core.tool import CallContext, FileChange, Result, Shown
+from ..core.tool import FileChange
+from ..errors import ToolError
+from ..ports.tools import CallContext, Result, Shown
 from .changes import Changes, check_sha
 from .edit_file import LARGEST, text_of
 from .patch import FilePatch, parse, patched

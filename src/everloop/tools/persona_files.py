@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..core.errors import HomeError
-from ..core.permission import FileState
 from ..core.prompt import Section
+from ..errors import HomeError
+from ..ports.permission import FileState
 from .bootstrap import BYTES, FILES, Bootstrap, sections_of
 from .workspace import Workspace
 

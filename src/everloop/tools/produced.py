@@ -11,10 +11,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from ..core.errors import ToolError
 from ..core.message import Media
-from ..core.ports import KeepsFiles
-from ..core.tool import CallContext, Shown
+from ..errors import ToolError
+from ..ports import KeepsFiles
+from ..ports.tools import CallContext, Shown
 from .send_file import keep
 from .walk import SKIPPED
 from .workspace import Workspace

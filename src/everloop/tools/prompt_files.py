@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
-from ..core.errors import MailRefused, ToolError
 from ..core.mail import Outbound
-from ..core.permission import Held, PromptFile
-from ..core.ports import Archive, Files, Taints
 from ..core.prompt import Section
-from ..core.rows import Taint
+from ..errors import MailRefused, ToolError
+from ..ports import Archive, Files, Taints
+from ..ports.permission import Held, PromptFile
+from ..ports.rows import Taint
 from ..readings.held import ChangeSource, judge, latest, settled, told
 from .bootstrap import BYTES, Bootstrap, Contents, sections_of
 from .tainted import Tainted

@@ -13,10 +13,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
-from ..core.errors import ToolError
 from ..core.people import Role
-from ..core.ports import Files
-from ..core.tool import CallContext, Effect, Picture, Result, Shown, Tool
+from ..core.tool import Effect
+from ..errors import ToolError
+from ..ports import Files
+from ..ports.tools import CallContext, Picture, Result, Shown, Tool
 from ..readings.media import HEAD, LARGEST_IMAGE, kind_of, limit_of
 from .decorator import tool
 from .documents import LARGEST, can_use, office_kind, text_of_document

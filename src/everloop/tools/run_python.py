@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, structs
 
-from ..core.errors import ToolError
 from ..core.people import Role
-from ..core.tool import CallContext, Effect, Shown, Tool
+from ..core.tool import Effect
+from ..errors import ToolError
+from ..ports.tools import CallContext, Shown, Tool
 from .decorator import tool
 from .exec import Shell
 from .sandbox.port import SCRIPT

@@ -5,11 +5,12 @@ import os
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from ..core.errors import NoRoom, StoreFull, ToolError
 from ..core.message import Media
 from ..core.people import Role
-from ..core.ports import KeepsFiles
-from ..core.tool import CallContext, Effect, Shown, Tool
+from ..core.tool import Effect
+from ..errors import NoRoom, StoreFull, ToolError
+from ..ports import KeepsFiles
+from ..ports.tools import CallContext, Shown, Tool
 from .decorator import tool
 from .workspace import Workspace
 

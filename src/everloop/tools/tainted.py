@@ -4,8 +4,8 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from ..core.ports import Taints
-from ..core.rows import Taint
+from ..ports import Taints
+from ..ports.rows import Taint
 
 Ended = Callable[[str, str], Awaitable[float | None]]
 """When a command of a thread was over; None while it runs. See Sandbox.ended."""

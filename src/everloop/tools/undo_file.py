@@ -6,9 +6,9 @@ put back by an attempt that was killed, or by someone else; either way there is 
 
 import asyncio
 
-from ..core.errors import ToolError
-from ..core.ports import Files
 from ..core.tool import FileChange
+from ..errors import ToolError
+from ..ports import Files
 from .workspace import Seen, Workspace
 
 LARGEST = 64 * 1024 * 1024  # whose content is compared

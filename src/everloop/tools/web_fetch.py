@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
-from ..core.errors import (
+from ..core.exits import FETCHES, PER_SITE, Exits
+from ..core.given import host_of, site_of
+from ..core.people import Role
+from ..core.tool import Circumstances, Effect, Risk
+from ..errors import (
     AddressRefused,
     AnswerTooLarge,
     HostTimeout,
@@ -17,11 +21,8 @@ from ..core.errors import (
     StreamCut,
     ToolError,
 )
-from ..core.exits import FETCHES, PER_SITE, Exits
-from ..core.given import host_of, site_of
-from ..core.people import Role
-from ..core.ports import BoundHeaders, HttpAnswer
-from ..core.tool import CallContext, Circumstances, Effect, Picture, Result, Risk, Shown, Tool
+from ..ports import BoundHeaders, HttpAnswer
+from ..ports.tools import CallContext, Picture, Result, Shown, Tool
 from ..readings.media import limit_of
 from .decorator import tool
 from .hosts import plain_host_of

@@ -16,11 +16,12 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Meta, Struct
 
-from ..core.errors import HostTimeout, HostUnreachable, LinkFailed, ProviderError, StreamCut, ToolError
 from ..core.exits import LIGHT, SEARCHES
 from ..core.people import Role
-from ..core.ports import Http
-from ..core.tool import CallContext, Circumstances, Effect, Result, Risk, Shown, Tool
+from ..core.tool import Circumstances, Effect, Risk
+from ..errors import HostTimeout, HostUnreachable, LinkFailed, ProviderError, StreamCut, ToolError
+from ..ports import Http
+from ..ports.tools import CallContext, Result, Shown, Tool
 from .decorator import tool
 from .untrusted import fence
 

@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 import msgspec
 from msgspec import Struct
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 from ..readings.media import HEAD, kind_of
 from .untrusted import short
 from .worker import run_apart

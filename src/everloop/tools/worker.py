@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 
 # Paths are handed over: without `site`, and away from the working folder, a process begins in 20 ms. What imports
 # numpy if it is there would spend its memory on that.

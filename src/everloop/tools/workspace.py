@@ -21,7 +21,7 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from ..core.errors import ToolError
+from ..errors import ToolError
 from .beneath import Opener, open_in_steps, opener
 from .home import PASS, Home
 

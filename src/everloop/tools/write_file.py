@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from ..core.errors import ToolError
 from ..core.people import Role
-from ..core.tool import CallContext, Effect, Result, Shown, Tool
+from ..core.tool import Effect
+from ..errors import ToolError
+from ..ports.tools import CallContext, Result, Shown, Tool
 from .changes import LARGEST_KEPT, Changes, check_sha
 from .decorator import tool
 

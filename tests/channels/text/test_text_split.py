@@ -1,7 +1,7 @@
 """Long answers in parts: where they are cut, and what is written again."""
 
 from everloop.channels.text import DISCORD, MATRIX, PLAIN, RESERVE, SLACK, TELEGRAM, TextDialect, length, render
-from everloop.core.channel import Unit
+from everloop.ports.channel import Unit
 
 LIMIT = 240
 ROOM = LIMIT - RESERVE

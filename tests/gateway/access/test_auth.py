@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from everloop.app import serve
 from everloop.app.access import new_invitation, new_token
 from everloop.app.records import open_records
-from everloop.core.errors import SettingsError
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.errors import SettingsError
 from everloop.gateway import page
 from everloop.gateway.access.permissions import PUBLIC
 from everloop.gateway.access.principal import SCOPES
@@ -29,6 +29,7 @@ from everloop.gateway.access.secrets import fits_password, hash_of, hash_passwor
 from everloop.gateway.access.throttle import SECONDS, TRIES, Throttle
 from everloop.gateway.http.errors import Refused
 from everloop.gateway.ws.connections import ClientConnections
+from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
 
 from ..conftest import Wire

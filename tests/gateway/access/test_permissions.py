@@ -6,12 +6,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from everloop.core.channel import Hook, HookAnswer, HookRequest
 from everloop.core.people import Role
 from everloop.gateway import hooks
 from everloop.gateway.access.permissions import KNOWN, PUBLIC, READ, Permission, Permissions, Route
 from everloop.gateway.access.principal import SCOPES, Principal
 from everloop.gateway.server import PERMISSIONS
+from everloop.ports.channel import Hook, HookAnswer, HookRequest
 
 from ..guarded import guarded
 

@@ -7,7 +7,8 @@ import pytest
 
 from everloop.app.access import new_token, token_scopes
 from everloop.app.records import open_records
-from everloop.core.people import Person, role_named
+from everloop.core.people import role_named
+from everloop.ports.directory import Person
 from everloop.testing import ScriptedModel
 from tests.gateway.conftest import Door
 from tests.gateway.http_doors import PLATFORMS

@@ -15,7 +15,6 @@ from aiohttp.test_utils import TestClient, TestServer
 from everloop import tool
 from everloop.app import open_desk
 from everloop.app.agent import Agent
-from everloop.core.channel import Manifest, Traits
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
@@ -24,6 +23,7 @@ from everloop.gateway.access.secrets import hash_of
 from everloop.gateway.api.openapi import document
 from everloop.gateway.api.routes import TABLE
 from everloop.gateway.http.repeats import WINDOW
+from everloop.ports.channel import Manifest, Traits
 from everloop.readings.spans import trace_id
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Shown
 from tests.channels.dead_letters import give_up

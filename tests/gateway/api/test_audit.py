@@ -8,7 +8,8 @@ import pytest
 
 from everloop.app.access import new_token, set_password, token_scopes
 from everloop.app.records import open_records
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.api.test_setup import opened
 

@@ -10,10 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from everloop.app import open_desk
-from everloop.core.channel import Incoming
 from everloop.core.people import OWNER as OWNER_ID
-from everloop.core.people import Person, Role, chat_of
-from everloop.core.ports import Deliver
+from everloop.core.people import Role, chat_of
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming
+from everloop.ports.directory import Person
 from everloop.readings.erasing import BLANK
 from everloop.testing import RecordingChannel, ScriptedModel, Shown, Wait
 from tests.gateway.api.test_api import OWNER, READER, USER, Client, lines, opened

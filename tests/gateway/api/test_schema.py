@@ -23,12 +23,12 @@ from aiohttp.test_utils import TestServer
 from everloop.app import open_desk
 from everloop.app.records import open_records
 from everloop.core.people import Role
-from everloop.core.permission import Grant
 from everloop.gateway.access.permissions import PUBLIC, Route
 from everloop.gateway.api.openapi import document
 from everloop.gateway.api.route import ApiRoute, served
 from everloop.gateway.api.routes import TABLE
 from everloop.gateway.api.shapes import Me, SessionList
+from everloop.ports.permission import Grant
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from tests.channels.dead_letters import give_up
 from tests.effort import in_full

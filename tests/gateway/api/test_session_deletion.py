@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from everloop.core.errors import TurnFailed
-from everloop.core.events import ConversationDeleted, PermissionAsked
-from everloop.core.jobs import DELETE
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
+from everloop.errors import TurnFailed
+from everloop.ports.events import ConversationDeleted, PermissionAsked
+from everloop.ports.jobs import DELETE
 from tests.gateway.api.test_api import OWNER, READER, USER, Client, get, only_session, opened
 
 GUEST = {"Authorization": "Bearer guest"}

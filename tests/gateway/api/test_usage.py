@@ -7,7 +7,8 @@ import pytest
 
 from everloop.app.access import new_token
 from everloop.app.records import open_records
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.api.test_setup import Door, opened
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from everloop.cli.logbook import LogLine, line_of
-from everloop.core.errors import MailRefused, StoreFull, TurnFailed
+from everloop.errors import MailRefused, StoreFull, TurnFailed
 from everloop.gateway.http.errors import Refused, noted, refused_by
 
 

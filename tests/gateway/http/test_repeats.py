@@ -10,7 +10,9 @@ import openai
 import pytest
 from aiohttp import ClientSession, ClientTimeout
 
-from everloop.core.errors import (
+from everloop.core.people import Role
+from everloop.core.tool import Effect
+from everloop.errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,
@@ -22,11 +24,10 @@ from everloop.core.errors import (
     RateLimited,
     TurnFailed,
 )
-from everloop.core.people import Role
-from everloop.core.tool import Effect, Tool
 from everloop.gateway.http.errors import refused_at_http_door
 from everloop.gateway.http.repeats import WINDOW, event_of
 from everloop.gateway.http.turn_errors import effects_in, is_retried
+from everloop.ports.tools import Tool
 from everloop.testing import ByConversation, Call, Fail, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool
 from tests.gateway.http_doors import TOKEN, Serve, Served

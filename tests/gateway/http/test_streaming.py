@@ -1,9 +1,9 @@
 """What is shown of a turn while it runs."""
 
 import everloop
-from everloop.core.events import AnswerBegan, AnswerPiece, Event, LetterTaken, TurnEnded
 from everloop.core.turn import Finished
 from everloop.gateway.http.streaming import AnswerDelta, LetterDraft
+from everloop.ports.events import AnswerBegan, AnswerPiece, Event, LetterTaken, TurnEnded
 
 
 def draft_of(mail: int) -> LetterDraft:

@@ -12,10 +12,10 @@ from PIL import Image
 
 import everloop
 from everloop.core.decide import HANDED
-from everloop.core.errors import HostFailed, RateLimited
 from everloop.core.log import CallReturned, UserSaid
 from everloop.core.message import Media, Text
 from everloop.core.tool import Effect, ToolCall
+from everloop.errors import HostFailed, RateLimited
 from everloop.providers.catalog import HOSTS
 from everloop.testing import Call, Calls, End, Fail, Say, ScriptedModel, Spend, Think, Wait
 from everloop.testing.model_server import ModelServer

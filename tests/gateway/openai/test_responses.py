@@ -4,8 +4,8 @@ import openai
 import pytest
 
 import everloop
-from everloop.core.errors import HostFailed
 from everloop.core.tool import Effect
+from everloop.errors import HostFailed
 from everloop.testing import Call, End, Fail, Say, ScriptedModel, Spend
 from everloop.tools.decorator import tool
 from tests.gateway.http_doors import TOKEN, Serve, Served

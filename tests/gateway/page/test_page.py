@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.app.records import open_records
-from everloop.core.errors import StreamCut
+from everloop.errors import StreamCut
 from everloop.testing import Fail, Say, ScriptedModel
 from tests.gateway.page.walk import HACK, staged
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import everloop
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.page.walk import staged
 

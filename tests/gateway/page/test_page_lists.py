@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from everloop.app.records import open_records
-from everloop.core.conversation import Branch
 from everloop.core.log import ModelSaid, UserSaid
 from everloop.core.message import said
+from everloop.ports.conversation import Branch
 from tests.gateway.page.walk import Stage, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's

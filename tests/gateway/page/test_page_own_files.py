@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from everloop.app.records import open_records
-from everloop.core.people import Person, Role
-from everloop.core.ports import FileRecord
+from everloop.core.people import Role
 from everloop.files.folder import Folder
+from everloop.ports import FileRecord
+from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.page.walk import staged
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from everloop.core.channel import Incoming
-from everloop.core.ports import Deliver
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming
 from everloop.testing import RecordingChannel, Say, ScriptedModel
 from tests.gateway.page.walk import staged
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from everloop.core.errors import KeyRefused
+from everloop.errors import KeyRefused
 from everloop.testing import Call, Calls, Fail, Say, ScriptedModel, Shown
 from tests.gateway.page.walk import Stage, look, send, staged
 

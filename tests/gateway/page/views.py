@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from everloop.app.records import open_records
-from everloop.core.conversation import Branch
 from everloop.core.log import (
     AgentTold,
     Answered,
@@ -35,6 +34,7 @@ from everloop.core.log import (
 from everloop.core.message import said
 from everloop.core.prompt import Usage
 from everloop.core.tool import FileChange, Risk, ToolCall
+from everloop.ports.conversation import Branch
 from everloop.testing import ScriptedModel
 from tests.gateway.page.walk import BrokenChannel, Stage, look, send, staged, tell
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from everloop import tool
 from everloop.app import serve
-from everloop.core.channel import Incoming, OutgoingPart
-from everloop.core.errors import ChannelDown, KeyRefused, Undeliverable
-from everloop.core.ports import Deliver
 from everloop.core.tool import Effect
+from everloop.errors import ChannelDown, KeyRefused, Undeliverable
+from everloop.ports import Deliver
+from everloop.ports.channel import Incoming, OutgoingPart
 from everloop.testing import Call, Calls, Fail, RecordingChannel, Say, ScriptedModel, Shown, Think, Wait
 
 PATIENCE = 60_000  # milliseconds: a busy machine is no bug

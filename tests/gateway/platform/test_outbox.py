@@ -8,12 +8,13 @@ import aiohttp
 import pytest
 
 from everloop.app.records import open_records
-from everloop.core.errors import HostFailed
-from everloop.core.keys import escaped, place_of
 from everloop.core.mail import Address, Inbound, Notice, Said
 from everloop.core.message import Text
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.errors import HostFailed
 from everloop.gateway.platform.outbox import place_in
+from everloop.ports.directory import Person
+from everloop.readings.keys import escaped, place_of
 from everloop.testing import Call, Fail, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool
 from tests.gateway.http_doors import TOKEN, Serve, Served

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from everloop.app.records import open_records
-from everloop.core.budget import Limit
-from everloop.core.keys import author_of, group_at, place_of
+from everloop.ports.budgets import Limit
+from everloop.readings.keys import author_of, group_at, place_of
 from everloop.testing import Say, ScriptedModel, Shown
 from tests.gateway.access.test_principals import token_of
 from tests.gateway.conftest import Door

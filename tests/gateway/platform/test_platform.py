@@ -8,10 +8,10 @@ import pytest
 from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer
 
-from everloop.core.errors import HostFailed
 from everloop.core.people import Role
 from everloop.core.speakers import GroupSpeaker, header_of
 from everloop.core.tool import Effect
+from everloop.errors import HostFailed
 from everloop.testing import Call, Fail, Say, ScriptedModel, Think
 from everloop.tools.decorator import tool
 from tests.gateway.http_doors import TOKEN, Serve, Served

@@ -7,8 +7,9 @@ import pytest
 
 from everloop.app.access import new_token
 from everloop.app.records import open_records
-from everloop.core.errors import EverloopError
-from everloop.core.people import Person, Role
+from everloop.core.people import Role
+from everloop.errors import EverloopError
+from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.conftest import Door
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from everloop.app import open_desk
-from everloop.core.events import Event
-from everloop.core.ports import Feed
 from everloop.gateway.server import serve
+from everloop.ports import Feed
+from everloop.ports.events import Event
 from everloop.settings.shape import GatewaySection
 from everloop.testing import Call, Calls, Pause, Say, ScriptedModel, Think, Wait
 

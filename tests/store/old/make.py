@@ -32,6 +32,7 @@ LONG = "The cellar holds {n} barrels of number {n}, and each of them has a label
 def line(shown: Any) -> Any:
     """What the model says to what it is shown."""
     from everloop.core.errors import BadRequest
+
     from everloop.core.prompt import Usage
     from everloop.testing import Call, Calls, Fail, Pause, Say, Spend, Think
 

@@ -16,11 +16,11 @@ from ...core.decide import Rules
 from ...core.log import Answered, Entry, ModelChosen, decode, encode
 from ...core.mail import Inbound, Stop
 from ...core.people import Role
-from ...core.rows import Commit, Lease, ThreadState
 from ...core.thread import Thread
 from ...core.tool import ToolSpec
 from ...files.folder import Folder
 from ...files.pictures import fit
+from ...ports.rows import Commit, Lease, ThreadState
 from ...runtime.driver import Driver
 from ...runtime.interrupt import Interrupt
 from ...runtime.models import OneModel

@@ -4,7 +4,7 @@ from ...core.decide import Steering
 from ...core.log import Answered, Entry, ModelChosen, PersonaChosen, Resumed, Stopped, UserSaid
 from ...core.mail import Address, Choose, ChoosePersona, Decision, Inbound, Letter, Notice, Said, Stop
 from ...core.message import is_strange, text_of
-from ...core.ports import People
+from ...ports import People
 from ...runtime.book import Book
 from .tape import Differs, Over, Tape
 

@@ -7,17 +7,18 @@ from msgspec import structs
 
 from ...core.approval import Policy, Stance, definition_of
 from ...core.briefing import Briefing, Situation
-from ...core.budget import Account, Bound, Limit, Spending
 from ...core.decide import Rules
-from ...core.errors import ProviderError, ToolError
 from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ...core.people import Role
-from ...core.permission import Grant
 from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript, Usage
 from ...core.strangers import Moment
 from ...core.thread import Thread
-from ...core.tool import CallContext, Circumstances, Ground, ToolCall, ToolSpec
+from ...core.tool import Circumstances, Ground, ToolCall, ToolSpec
+from ...errors import ProviderError, ToolError
 from ...files.folder import Folder
+from ...ports.budgets import Account, Bound, Limit, Spending
+from ...ports.permission import Grant
+from ...ports.tools import CallContext
 from ...readings.recall import RECALLED
 from ...runtime.approvers import Approvers, ReachedApprover
 from ...runtime.budgets import AllowedCall, BudgetControl, Denied, Payer, Price

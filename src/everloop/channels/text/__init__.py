@@ -9,7 +9,7 @@ A part has its text and the same without markup, for a platform that refuses the
 
 from collections.abc import Mapping, Sequence
 
-from ...core.channel import Rendered, Unit
+from ...ports.channel import Rendered, Unit
 from .cutting import Cutter
 from .dialect import PLAIN, TextDialect, length
 from .discord import DISCORD

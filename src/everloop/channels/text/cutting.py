@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import structs
 
-from ...core.channel import Rendered, Unit
+from ...ports.channel import Rendered, Unit
 from .characters import whole
 from .dialect import TextDialect, Weight, with_address
 from .tables import row_by_row

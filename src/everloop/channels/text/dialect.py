@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import ClassVar, Protocol
 
-from ...core.channel import Rendered, Unit
+from ...ports.channel import Rendered, Unit
 from .tree import CODE, Container, ListItem, Quote, Run, TextBlock, separated
 
 Weight = tuple[int, ...]

@@ -4,7 +4,7 @@ nothing besides: here a mention is no mention in the first place. Links in angle
 import re
 from collections.abc import Sequence
 
-from ...core.channel import Unit
+from ...ports.channel import Unit
 from .dialect import NO_WIDTH, LineDialect, unmentioned, with_address
 from .slack import unfenced
 from .tree import BOLD, CODE, ITALIC, SPOILER, STRIKE, Run, TextBlock

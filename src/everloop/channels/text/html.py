@@ -7,7 +7,7 @@ from html import escape
 
 import msgspec
 
-from ...core.channel import Rendered, Unit
+from ...ports.channel import Rendered, Unit
 from .dialect import PLAIN, Weight, is_code, unmentioned
 from .tables import lowered
 from .tree import BOLD, CODE, ITALIC, SPOILER, STRIKE, Container, ListItem, Quote, Run, TextBlock

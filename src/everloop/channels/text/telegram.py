@@ -6,7 +6,7 @@ Names after an @ are not to notify anybody because a model, or a page that it ha
 import re
 from collections.abc import Sequence
 
-from ...core.channel import Rendered, Unit
+from ...ports.channel import Rendered, Unit
 from .dialect import LineDialect, Weight, is_code, length, unmentioned
 from .tree import BOLD, CODE, ITALIC, SPOILER, STRIKE, Run, TextBlock
 from .weaving import weave

@@ -11,9 +11,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from ...core.channel import Incoming, OutgoingPart
-from ...core.keys import escaped
 from ...core.mail import ReplyTo
+from ...ports.channel import Incoming, OutgoingPart
+from ...readings.keys import escaped
 
 WINDOW = 300.0  # seconds by which a webhook may be older, or newer, than our clock says: the replay window
 SIGNATURES = 10  # that one webhook may carry, for keys that are being changed

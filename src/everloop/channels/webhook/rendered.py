@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from ...core.channel import Rendered
 from ...core.mail import Outbound
-from ...core.ports import Http
+from ...ports import Http
+from ...ports.channel import Rendered
 from ..text import DIALECTS, render
 from .wire import Webhook
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from ...core.channel import Hook, HookAnswer, HookRequest, Manifest, OutgoingPart, Traits
-from ...core.errors import ChannelDown, HostHungUp, HostUnreachable, SettingsError, Undeliverable
-from ...core.ports import Deliver, Http
+from ...errors import ChannelDown, HostHungUp, HostUnreachable, SettingsError, Undeliverable
+from ...ports import Deliver, Http
+from ...ports.channel import Hook, HookAnswer, HookRequest, Manifest, OutgoingPart, Traits
 from .codec import Unreadable, Unsigned, body_of, check, id_of, parse, secret_of, signed_headers
 
 _log = logging.getLogger("everloop.channels.webhook")

@@ -20,10 +20,10 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.audit import acting_as, line_of
 from ...core.people import role_named
-from ...core.ports import Audit, Credentials, Directory
-from ...core.rows import Known
+from ...ports import Audit, Credentials, Directory
+from ...ports.audit import acting_as, line_of
+from ...ports.rows import Known
 from ..http.errors import Refused, respond
 from ..transport.origins import Origins
 from .permissions import KNOWN, PUBLIC, Route

@@ -4,8 +4,8 @@ import asyncio
 import re
 from collections.abc import Collection, Iterable
 
-from ...core.errors import EverloopError
-from ...core.ports import Credentials
+from ...errors import EverloopError
+from ...ports import Credentials
 from ...readings.visible import UNSEEN
 from .principal import SCOPES
 from .secrets import LONGEST, SHORTEST, hash_of, hash_password, new_secret

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from aiohttp import web
 
-from ...core.audit import Authority, acting
-from ...core.errors import EverloopError
+from ...errors import EverloopError
+from ...ports.audit import Authority, acting
 from ..http.errors import Refused, noted, refusal, refused_by
 from ..http.handler import Handler, Middleware
 from .permissions import Permissions

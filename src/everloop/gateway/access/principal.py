@@ -9,13 +9,13 @@ from typing import Literal
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.audit import Authority
-from ...core.channel import Traits
-from ...core.keys import escaped
 from ...core.mail import Said
 from ...core.message import text_of
 from ...core.people import Role
+from ...ports.audit import Authority
+from ...ports.channel import Traits
 from ...readings.commands import EVERY, scope_of
+from ...readings.keys import escaped
 from ..http.errors import Refused
 
 SCOPES = {

@@ -2,8 +2,8 @@
 
 from contextlib import suppress
 
-from ...core.audit import DEEDS
-from ...core.errors import MailRefused
+from ...errors import MailRefused
+from ...ports.audit import DEEDS
 from ...readings.audited import described
 from .audit_shapes import AuditChecked, AuditLineShown, AuditPage
 from .route import ApiAnswer, ApiCall

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ...core.audit import Broken
-from ...core.rows import MANY
+from ...core.log import MANY
+from ...ports.audit import Broken
 
 
 class AuditQuery(Struct, forbid_unknown_fields=True):

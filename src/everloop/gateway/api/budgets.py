@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ...core.errors import MailRefused
+from ...errors import MailRefused
 from ..http.errors import Refused, sentence
 from .budget_shapes import BudgetList, BudgetShown
 from .ports import BudgetState

@@ -3,7 +3,7 @@ needs the scopes that this needs, and nothing is kept of it."""
 
 import msgspec
 
-from ...core.errors import EverloopError, HostUnreachable, KeyRefused, ProviderError, StoreError
+from ...errors import EverloopError, HostUnreachable, KeyRefused, ProviderError, StoreError
 from ..http.errors import Refused
 from .route import ApiAnswer, ApiCall
 from .setup_shapes import EmbeddedShown, ModelConnected, ModelsFound, ProviderList, ProviderShown

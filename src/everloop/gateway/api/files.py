@@ -10,10 +10,10 @@ from contextlib import AsyncExitStack
 
 from aiohttp import web
 
-from ...core.errors import EverloopError, MailRefused
 from ...core.log import UserSaid
 from ...core.people import Role
-from ...core.ports import Files
+from ...errors import EverloopError, MailRefused
+from ...ports import Files
 from ..file_links import media_in
 from ..http.errors import Refused
 from ..http.sending import HEADERS, send_file

@@ -4,8 +4,9 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from ...core.errors import MailRefused
-from ...core.people import Person, Role
+from ...core.people import Role
+from ...errors import MailRefused
+from ...ports.directory import Person
 from ..http.errors import Refused
 from ..http.sending import HEADERS, filename
 from .leaving_shapes import PersonErased

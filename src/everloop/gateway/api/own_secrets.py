@@ -2,8 +2,8 @@
 
 import msgspec
 
-from ...core.credential import KeptCredential
-from ...core.errors import EverloopError, StoreError
+from ...errors import EverloopError, StoreError
+from ...ports.credential import KeptCredential
 from ..access.principal import SCOPES, Principal
 from ..http.errors import Refused, sentence
 from .own_shapes import CredentialShown, OwnCredentialList, OwnKeyList, OwnKeyShown

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ...core.people import Person, StandingCode
+from ...ports.directory import Person, StandingCode
 from ...readings.visible import UNSEEN
 from .shapes import ApiInput
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ...core.personas import LONGEST, Persona
+from ...readings.personas import LONGEST, Persona
 from .shapes import ApiInput
 
 _Open = Literal["user", "admin", "owner"]

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from ...core.errors import HomeError, ModelMissing, SettingsError
+from ...errors import HomeError, ModelMissing, SettingsError
 from ..http.errors import Refused
 from .persona_shapes import ChangingPersona, PersonaAnswering, PersonaList, PersonaSaved, PersonaTold, shown
 from .route import ApiAnswer, ApiCall

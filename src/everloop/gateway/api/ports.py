@@ -3,15 +3,14 @@
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from ...core.budget import Per
-from ...core.conversation import Branch, Conversation, Deed, Deletion
-from ...core.credential import CredentialRow, KeptCredential
-from ...core.people import Person, Role, StandingCode
-from ...core.personas import Persona, PersonaChoice, Personas
-from ...core.ports import (
-    FileRecord,
-    WorkspaceFiles,
-)
+from ...core.people import Role
+from ...core.personas import PersonaChoice
+from ...ports import FileRecord, WorkspaceFiles
+from ...ports.budgets import Per
+from ...ports.conversation import Branch, Conversation, Deed, Deletion
+from ...ports.credential import CredentialRow, KeptCredential
+from ...ports.directory import Person, StandingCode
+from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
 
 

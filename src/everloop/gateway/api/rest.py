@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ...core.decide import may_answer
-from ...core.errors import GrantRefused, MailRefused
 from ...core.people import Role
-from ...core.permission import Approval, Grant
+from ...errors import GrantRefused, MailRefused
+from ...ports.permission import Approval, Grant
 from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.grants import MANY, described
 from ..access.principal import Principal

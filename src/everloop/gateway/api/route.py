@@ -7,8 +7,8 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.errors import MailRefused, NoRoom
 from ...core.people import Role
+from ...errors import MailRefused, NoRoom
 from ..access.permissions import Permission
 from ..access.principal import Principal, principal_of
 from ..http.errors import Refused, refusal, respond, sentence

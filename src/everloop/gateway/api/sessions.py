@@ -6,12 +6,12 @@ import msgspec
 from msgspec import structs
 
 from ...core.approval import approval_id
-from ...core.channel import traits_of
-from ...core.conversation import ArchiveThread, Branch, Conversation, Deed, PinThread, Rename, Written
-from ...core.errors import MailRefused
 from ...core.log import Asked
 from ...core.mail import Address, Inbound, Said
 from ...core.message import said
+from ...errors import MailRefused
+from ...ports.channel import traits_of
+from ...ports.conversation import ArchiveThread, Branch, Conversation, Deed, PinThread, Rename, Written
 from ...readings.spans import deliver, keys_of, turns_of
 from ...readings.visible import checked_name
 from ..file_links import told_with_links

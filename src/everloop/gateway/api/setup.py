@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ...core.errors import EverloopError, HomeError, ModelMissing, SettingsError, SettingsMoved, StoreError
+from ...errors import EverloopError, HomeError, ModelMissing, SettingsError, SettingsMoved, StoreError
 from ..http.errors import Refused, respond
 from .route import ApiAnswer, ApiCall
 from .setup_shapes import (

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...core.conversation import Conversation, SearchHit
-from ...core.jobs import TaskState
-from ...core.permission import ApprovalKind
-from ...core.rows import Grouping, TokenRow, Undelivered
 from ...core.tool import Risk
+from ...ports.conversation import Conversation, SearchHit
+from ...ports.jobs import TaskState
+from ...ports.permission import ApprovalKind
+from ...ports.rows import Grouping, TokenRow, Undelivered
 from ...readings.spans import TurnSpans
 from ...readings.visible import UNSEEN
 from ..access.credentials import MOST_PLATFORMS, PLATFORM

@@ -1,7 +1,7 @@
 """Tokens, by which programs come in. Nobody gives one more than they hold themselves."""
 
-from ...core.errors import EverloopError
-from ...core.keys import escaped
+from ...errors import EverloopError
+from ...readings.keys import escaped
 from ..access.credentials import check_platforms
 from ..access.secrets import hash_of, new_secret
 from ..http.errors import Refused, sentence

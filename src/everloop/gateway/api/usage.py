@@ -6,7 +6,7 @@ from datetime import date, timedelta
 from msgspec import structs
 
 from ...core.people import Role
-from ...core.rows import SpentRow, UsedRow
+from ...ports.rows import SpentRow, UsedRow
 from .route import ApiAnswer, ApiCall
 from .shapes import UsageRow, UsageRows
 

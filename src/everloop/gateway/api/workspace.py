@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
-from ...core.errors import PathRefused
-from ...core.ports import WorkspaceFiles
-from ...core.ports.workspace import OpenFile
+from ...errors import PathRefused
+from ...ports import WorkspaceFiles
+from ...ports.workspace import OpenFile
 from ..http.errors import Refused, sentence
 from ..http.sending import PIECE, send_file
 from .framed import LARGEST, framed

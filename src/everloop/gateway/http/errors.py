@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from ...core.errors import (
+from ...errors import (
     EverloopError,
     MailRefused,
     ModelMissing,

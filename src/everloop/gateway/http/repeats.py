@@ -17,8 +17,8 @@ from msgspec import structs
 
 from ...core.log import CallReturned, Entry, ModelSaid
 from ...core.mail import Inbound, Said
-from ...core.ports import Arrivals, Clock
-from ...core.rows import Came
+from ...ports import Arrivals, Clock
+from ...ports.rows import Came
 from .turn_errors import TurnStore, is_there, what_ran
 
 WINDOW = 600.0  # seconds after its end for which a turn stands for the same request

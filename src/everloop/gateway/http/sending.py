@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from ...core.ports.workspace import OpenFile
+from ...ports.workspace import OpenFile
 from ...readings.filenames import plain_name
 from ...readings.media import SNIFFED, mime_of_head
 from .errors import Refused

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.events import (
+from ...ports.events import (
     Answer,
     AnswerBegan,
     AnswerGiven,

@@ -10,11 +10,11 @@ from typing import Protocol
 
 from aiohttp import web
 
-from ...core.errors import StoreError, TurnFailed
-from ...core.log import Entry, TakenBack, Undoing, UserSaid
+from ...core.log import MANY, Entry, TakenBack, Undoing, UserSaid
 from ...core.mail import Inbound
-from ...core.ports import Arrivals, Log
-from ...core.rows import MANY, Came
+from ...errors import StoreError, TurnFailed
+from ...ports import Arrivals, Log
+from ...ports.rows import Came
 from ...readings.calls import calls_in
 from .errors import Refused, refused_at_http_door
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from ...core.events import Answer
+from ...ports.events import Answer
 from ..ports import TurnAgent
 from .repeats import Attempt
 from .turn_errors import explain_turn, is_there, note_told

@@ -6,8 +6,8 @@ from typing import Any
 
 from aiohttp import web
 
-from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.wording import with_unknown
+from ...ports.events import Answer, ToolCalled, ToolReturned
 from ..http.bodies import read_body, read_json
 from ..http.errors import Refused
 from ..http.repeats import Repeats

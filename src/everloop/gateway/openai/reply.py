@@ -6,9 +6,9 @@ from typing import Any
 
 from aiohttp import web
 
-from ...core.events import Answer
 from ...core.prompt import Usage
 from ...core.tool import ToolCall
+from ...ports.events import Answer
 from ..http.errors import Refused, refused_at_http_door, type_of
 from ..http.handler import Handler
 from ..http.repeats import Attempt

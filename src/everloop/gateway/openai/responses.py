@@ -14,10 +14,10 @@ import msgspec
 from aiohttp import web
 from msgspec import structs
 
-from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import UserSaid
 from ...core.mail import Inbound, Said
 from ...core.wording import with_unknown
+from ...ports.events import Answer, ToolCalled, ToolReturned
 from ..access.principal import principal_of
 from ..http.bodies import read_body, read_json
 from ..http.errors import Refused

@@ -6,15 +6,15 @@ import msgspec
 from aiohttp import web
 from msgspec import structs
 
-from ...core.channel import ASIDE, traits_of
-from ...core.keys import escaped, exact
 from ...core.log import UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Message, Part, Text
 from ...core.people import Role
 from ...core.prompt import Brought
-from ...core.rows import Receipt
+from ...ports.channel import ASIDE, traits_of
+from ...ports.rows import Receipt
 from ...readings.commands import COMMANDS
+from ...readings.keys import escaped, exact
 from ..access.principal import Principal, lacking, principal_of
 from ..http.blobs import Blob, enclosed
 from ..http.errors import Refused

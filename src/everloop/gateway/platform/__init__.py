@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 from aiohttp import web
 
-from ...core.events import Answer
+from ...ports.events import Answer
 from ..access.permissions import BOT, Route
 from ..http.errors import Refused
 from ..http.repeats import Attempt, Repeats

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from ...core.keys import escaped, name_of
 from ...core.mail import Address
 from ...core.people import OWNER
-from ...core.polled import PolledAnswer, PolledPlaces, PolledReceipt, PolledState
+from ...ports.polled import PolledAnswer, PolledPlaces, PolledReceipt, PolledState
+from ...readings.keys import escaped, name_of
 from ..access.guard import admit_again
 from ..access.permissions import BOT, Route
 from ..access.principal import Principal, principal_of

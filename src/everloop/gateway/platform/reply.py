@@ -5,11 +5,11 @@ from typing import Any
 
 from aiohttp import web
 
-from ...core.events import Answer, ToolCalled, ToolReturned
 from ...core.log import CallReturned
 from ...core.mail import Inbound, Said
-from ...core.ports import Log
 from ...core.tool import ToolCall
+from ...ports import Log
+from ...ports.events import Answer, ToolCalled, ToolReturned
 from ...readings.calls import calls_in
 from ..http.errors import Refused, refused_at_http_door
 from ..http.handler import Handler

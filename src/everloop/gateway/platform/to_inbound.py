@@ -5,10 +5,10 @@ from typing import Annotated
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from ...core.keys import author_of, escaped, group_at, place_of
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import OWNER
+from ...readings.keys import author_of, escaped, group_at, place_of
 from ..access.principal import lacking, principal_of
 from ..http.blobs import blob_of, check_size, enclosed
 from ..http.bodies import read_body, read_json, shaped

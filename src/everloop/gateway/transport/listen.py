@@ -4,7 +4,7 @@ import ipaddress
 import socket
 from typing import Protocol
 
-from ...core.errors import HomeError, SettingsError
+from ...errors import HomeError, SettingsError
 
 BACKLOG = 1024  # connections that the kernel keeps for us
 

@@ -3,7 +3,7 @@
 import ssl
 from pathlib import Path
 
-from ...core.errors import SettingsError
+from ...errors import SettingsError
 from .listen import ListenSettings
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...core.errors import EverloopError, ThreadGone
+from ...core.log import MANY
 from ...core.mail import Inbound
-from ...core.rows import MANY, Receipt
 from ...core.turn import Finished
+from ...errors import EverloopError, ThreadGone
+from ...ports.rows import Receipt
 from ..file_links import links_of
 from ..http.errors import refused_by
 from ..ports import GatewayAgent

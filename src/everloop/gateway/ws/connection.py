@@ -13,15 +13,15 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from ...core.channel import traits_of
-from ...core.conversation import Written
-from ...core.errors import EverloopError
-from ...core.events import Event
-from ...core.log import ModelFailed, ModelSaid, UserSaid
+from ...core.log import MANY, ModelFailed, ModelSaid, UserSaid
 from ...core.mail import Address, Inbound, Said
 from ...core.message import Part, Text
 from ...core.people import Role
-from ...core.rows import MANY, Receipt, ThreadRow
+from ...errors import EverloopError
+from ...ports.channel import traits_of
+from ...ports.conversation import Written
+from ...ports.events import Event
+from ...ports.rows import Receipt, ThreadRow
 from ...readings.commands import COMMANDS
 from ..access.auth import Auth
 from ..access.principal import Principal, lacking, principal_of

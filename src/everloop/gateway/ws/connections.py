@@ -6,7 +6,7 @@ from collections import Counter
 
 from aiohttp import web
 
-from ...core.errors import EverloopError
+from ...errors import EverloopError
 from ..access.principal import Principal, principal_of
 from ..http.errors import Refused
 from .connection import ClientConnection, ConnectionContext

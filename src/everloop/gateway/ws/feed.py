@@ -9,8 +9,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
-from ...core.channel import traits_of
-from ...core.events import (
+from ...core.mail import reply_key
+from ...core.turn import Finished
+from ...core.wording import with_unknown
+from ...ports.channel import traits_of
+from ...ports.events import (
     AnswerBegan,
     AnswerEnded,
     AnswerGiven,
@@ -32,9 +35,6 @@ from ...core.events import (
     TurnEnded,
     Warned,
 )
-from ...core.mail import reply_key
-from ...core.turn import Finished
-from ...core.wording import with_unknown
 from ..file_links import links_of
 from ..ports import GatewayAgent
 from .frames import Where, approval_frame, chunk, draft_frames, event_frame, frame, msg_of

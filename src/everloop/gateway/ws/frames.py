@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from ...core.conversation import Written
-from ...core.events import AnswerPiece, CallMeasured, CommandDone, Draft, Event, SummaryBegan, SummaryWritten, Warned
 from ...core.log import ModelSaid
-from ...core.permission import Allowance, Approval
+from ...ports.conversation import Written
+from ...ports.events import AnswerPiece, CallMeasured, CommandDone, Draft, Event, SummaryBegan, SummaryWritten, Warned
+from ...ports.permission import Allowance, Approval
 from ...readings.visible import UNSEEN
 from ..file_links import told_with_links
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...core.events import AnswerBegan, AnswerEnded, AnswerPiece, Event, PermissionAsked, TurnEnded
+from ...ports.events import AnswerBegan, AnswerEnded, AnswerPiece, Event, PermissionAsked, TurnEnded
 from .frames import Where, frame
 
 PORTION = 1_000_000  # bytes of a history_result, unless one entry alone has more

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from ...core.errors import StoreError
-from ...core.events import (
+from ...core.log import MANY
+from ...errors import StoreError
+from ...ports.events import (
     AnswerBegan,
     AnswerEnded,
     AnswerPiece,
@@ -24,7 +25,6 @@ from ...core.events import (
     TurnBegan,
     TurnEnded,
 )
-from ...core.rows import MANY
 from ..metrics import Metrics
 from ..ports import GatewayAgent
 

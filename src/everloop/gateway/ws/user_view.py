@@ -5,9 +5,10 @@ Whatever belongs to someone else is refused, or is as if it were not there.
 
 from collections.abc import Sequence
 
-from ...core.errors import NoFile
+from ...core.log import MANY
 from ...core.message import Part
-from ...core.rows import MANY, ThreadRow
+from ...errors import NoFile
+from ...ports.rows import ThreadRow
 from ..access.principal import Principal
 from ..http.errors import Refused
 from ..ports import GatewayAgent

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Literal, Protocol, cast
 
-from ...core.errors import ProviderError
 from ...core.prompt import Delta, Prompt, Reply
+from ...errors import ProviderError
 from .quirks import Quirks
 
 Name = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import HostFailed
 from ...core.prompt import Finish, Reply, Usage
+from ...errors import HostFailed
 from .call_pieces import NAME, CallPieces, mend
 from .decoder import BodyDecoder
 from .refusals import error_in_stream

@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 import msgspec
 from msgspec import Raw
 
-from ...core.errors import HostFailed, ProviderError, StreamCut
 from ...core.prompt import Delta, Reply
+from ...errors import HostFailed, ProviderError, StreamCut
 from . import signer
 from .sse import Events, Pieces
 

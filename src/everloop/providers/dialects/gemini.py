@@ -10,10 +10,10 @@ from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
-from ...core.errors import ProviderError
 from ...core.message import Media, Message, Part, Text, text_of
 from ...core.prompt import Effort, Prompt
 from ...core.tool import ToolCall, ToolSpec, parse_args
+from ...errors import ProviderError
 from . import refusals, signer
 from .gemini_answer import NAME, places_in, wait_in
 from .gemini_answer import GeminiDecoder as decoder

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from ...core.errors import HostFailed, ProviderError, RateLimited
 from ...core.message import Message, Opaque
 from ...core.prompt import Finish, Reply, Usage
 from ...core.tool import ToolCall
+from ...errors import HostFailed, ProviderError, RateLimited
 from . import refusals
 from .call_pieces import short_id
 from .decoder import UNREADABLE, EventDecoder, check_text, is_whole

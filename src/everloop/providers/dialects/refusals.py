@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ...core.errors import (
+from ...errors import (
     BadRequest,
     ContextOverflow,
     HostFailed,

@@ -6,10 +6,10 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ...core.errors import ProviderError
 from ...core.message import Message, Opaque
 from ...core.prompt import Finish, Reply, Usage
 from ...core.tool import ToolCall
+from ...errors import ProviderError
 from .decoder import UNREADABLE, EventDecoder, check_text
 from .refusals import error_in_stream
 

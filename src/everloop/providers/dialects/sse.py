@@ -1,6 +1,6 @@
 """Takes a stream of server-sent events apart, wherever the network has cut it, in bounded memory and linear time."""
 
-from ...core.errors import AnswerOversized
+from ...errors import AnswerOversized
 
 MOST_BYTES = 2**24  # of a line, of an event, and of a body that is no stream: what can only be read as a whole
 _MOST_STRAY = 20_000

@@ -12,8 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...core.errors import ModelMissing, ProviderError
-from ...core.ports import Http
+from ...errors import ModelMissing, ProviderError
+from ...ports import Http
 from .weights import Weights, fetch, is_whole, partial_of
 
 _OFTEN = 0.25  # seconds between two words about it

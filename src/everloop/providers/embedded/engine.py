@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.errors import BadRequest, ModelMissing
 from ...core.message import Message, said
-from ...core.ports import Http
 from ...core.prompt import Delta, Prompt, Reply, Usage
 from ...core.tool import ToolSpec
+from ...errors import BadRequest, ModelMissing
+from ...ports import Http
 from .answer import REPLY, AnswerParser
 from .codec import Codec, Memory, Question
 from .download import Download, DownloadState

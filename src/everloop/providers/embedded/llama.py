@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import xllamacpp
 
-from ...core.errors import BadRequest, ContextOverflow, HostFailed, ModelMissing
+from ...errors import BadRequest, ContextOverflow, HostFailed, ModelMissing
 
 _STATES_KEPT = 4
 _BATCH = 64  # tokens; how often it tells of its progress and can be stopped. Larger is no faster on a CPU.

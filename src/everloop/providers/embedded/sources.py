@@ -15,8 +15,8 @@ from typing import BinaryIO, Protocol
 
 from msgspec import Struct
 
-from ...core.errors import ProviderError
-from ...core.ports import Http, HttpAnswer
+from ...errors import ProviderError
+from ...ports import Http, HttpAnswer
 from .pip import PipFailed, download
 
 Tell = Callable[[int, str], None]

@@ -17,8 +17,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import ModelMissing
-from ...core.ports import Http
+from ...errors import ModelMissing
+from ...ports import Http
 from .sources import HuggingFace, Packages, SourceFailed, WeightsSource, WheelMember
 
 Progress = Callable[[int, int, str], None]

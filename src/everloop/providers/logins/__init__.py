@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 from msgspec import Struct
 
-from ...core.ports import Http, Vault
+from ...ports import Http, Vault
 from ..dialects import Name
 
 Sleep = Callable[[float], Awaitable[object]]

@@ -6,8 +6,8 @@ The host answers editors only, so we say of ourselves what the plugin for VS Cod
 import asyncio
 import time
 
-from ...core.errors import KeyRefused, LoginDenied
-from ...core.ports import Http, Vault
+from ...errors import KeyRefused, LoginDenied
+from ...ports import Http, Vault
 from ..dialects import Name
 from . import DeviceCode, Login, Sleep
 from .tokens import Clock, LoginTokens, TokenKeeper, again

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import KeyRefused
-from ...core.ports import Http, Vault
+from ...errors import KeyRefused
+from ...ports import Http, Vault
 from ..dialects import Name
 from . import DeviceCode, Login, Sleep
 from .tokens import Clock, LoginTokens, TokenKeeper, again

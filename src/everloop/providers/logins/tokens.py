@@ -11,8 +11,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from ...core.errors import KeyRefused
-from ...core.ports import Vault
+from ...errors import KeyRefused
+from ...ports import Vault
 from . import Sleep, kept_as
 
 Result = TypeVar("Result")

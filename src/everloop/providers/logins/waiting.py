@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ...core.errors import BadRequest, LoginDenied, LoginExpired, ProviderError, RateLimited
+from ...errors import BadRequest, LoginDenied, LoginExpired, ProviderError, RateLimited
 from . import DeviceCode, Sleep
 from .tokens import Clock, again
 from .wire import LoginAnswer

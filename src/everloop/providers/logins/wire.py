@@ -7,8 +7,8 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from ...core.errors import HostFailed, RateLimited
-from ...core.ports import Http
+from ...errors import HostFailed, RateLimited
+from ...ports import Http
 
 _SECONDS = 30.0
 _LONGEST = 100_000

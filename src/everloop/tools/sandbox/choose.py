@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...core.errors import ToolError
+from ...errors import ToolError
 from . import landlock
 from .bwrap import Bubblewrap
 from .exposure import is_within, refuse_exposed

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from ...core.errors import ToolError
-from ...core.tool import CallContext
+from ...errors import ToolError
+from ...ports.tools import CallContext
 from .choose import Confinement, choose_way
 from .door import Door, Line, RunnerAway, Talk
 from .outlet import Outlet, outlet_folder

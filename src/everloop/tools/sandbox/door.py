@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import ToolError
+from ...errors import ToolError
 from .runner import BUSY, NAME
 from .spool import socket_path
 

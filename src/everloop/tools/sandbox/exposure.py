@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ...core.errors import ToolError
+from ...errors import ToolError
 from ..home import identity_of
 from .port import CommandView
 from .view import SYSTEM, python

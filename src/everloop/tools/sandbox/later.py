@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from ...core.tool import CallContext
+from ...ports.tools import CallContext
 from .port import CommandSpec, OnOutput, Outcome, Sandbox, be_silent
 
 

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from ...core.tool import CallContext
+from ...ports.tools import CallContext
 
 
 class CommandLimits(Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import ToolError
+from ...errors import ToolError
 from .exposure import is_within, passed_in, refuse_exposed
 from .port import SCRIPT, CommandSpec, CommandView
 

@@ -1,6 +1,6 @@
 """Routes of the API: files and the workspace."""
 
-from ....core.ports.workspace import FileWritten, FolderPage
+from ....ports.workspace import FileWritten, FolderPage
 from .. import file_shapes, files, shapes, workspace
 from ..route import ApiRoute
 

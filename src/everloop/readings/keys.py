@@ -8,10 +8,10 @@ digits and `_.-~@` stay as they are.
 from functools import lru_cache
 from hashlib import sha256
 
-from .channel import traits_of
-from .errors import BadSession
-from .mail import Address
-from .people import OWNER, chat_of, is_chat
+from ..core.mail import Address
+from ..core.people import OWNER, chat_of, is_chat
+from ..errors import BadSession
+from ..ports.channel import traits_of
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~@")
 LONGEST = 240  # characters of one name in a key; databases have a limit for the whole

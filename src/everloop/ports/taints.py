@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..mail import Outbound
-from ..permission import Held, PromptFile
-from ..rows import Taint
+from ..core.mail import Outbound
+from .permission import Held, PromptFile
+from .rows import Taint
 
 
 class Taints(Protocol):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ..permission import Grant
+from .permission import Grant
 
 
 class Grants(Protocol):

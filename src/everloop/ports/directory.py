@@ -1,8 +1,40 @@
 """Who is known to the house, and by which accounts."""
 
-from typing import Protocol
+from typing import Literal, Protocol
 
-from ..people import CodeKind, Person, Role, StandingCode
+from msgspec import Struct
+
+from ..core.people import Role
+
+CodeKind = Literal["pair", "link"]
+
+
+class Person(Struct, frozen=True):
+    """Someone whom the owner has introduced. Who was first known by an account has that account's id."""
+
+    id: str
+    name: str
+    role: Role
+    at: float = 0.0
+    blocked: bool = False
+    accounts: tuple[str, ...] = ()
+    erasing: bool = False  # nobody can change anything about them any more
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """All that they are named by in what is kept."""
+        return tuple(dict.fromkeys((self.id, *self.accounts)))
+
+
+class StandingCode(Struct, frozen=True):
+    """What someone was told to say, or to have said, elsewhere: to be let in, or to be known as the same person."""
+
+    code: str
+    account: str
+    session: str
+    event: str  # of the message that has asked for it
+    at: float
+    until: float
 
 
 class Directory(Protocol):

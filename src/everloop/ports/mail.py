@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..conversation import Deed
-from ..mail import Inbound, Mail
-from ..rows import Action, Came, Receipt, ThreadRow, Whose
+from ..core.mail import Inbound, Mail
+from .conversation import Deed
+from .rows import Action, Came, Receipt, ThreadRow, Whose
 
 
 class Mailroom(Protocol):

@@ -5,16 +5,15 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ..core.log import Entry
+from ..core.mail import Inbound, Mail, Outbound
+from ..core.prompt import Usage
 from .audit import AuditLine
-from .budget import Account, Charge, Reservation
-from .log import Entry
-from .mail import Inbound, Mail, Outbound
-from .prompt import Usage
+from .budgets import Account, Charge, Reservation
 
 ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
 OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
 Action = Literal["none", "new", "stop", "tell"]
-MANY = 2**62  # more than there are
 
 
 class Receipt(Struct, frozen=True, gc=False):

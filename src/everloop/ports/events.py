@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, json
 
-from .errors import TurnFailed
-from .message import Made
+from ..core.message import Made
+from ..core.prompt import Finish, Usage
+from ..core.thread import STOPPED
+from ..core.tool import ToolCall
+from ..core.turn import Finished
+from ..core.wording import with_unknown
+from ..errors import TurnFailed
 from .permission import Approval
-from .prompt import Finish, Usage
-from .thread import STOPPED
-from .tool import ToolCall
-from .turn import Finished
-from .wording import with_unknown
 
 _PLACE = {"thread", "seq", "n"}
 _JSON = json.Encoder(enc_hook=str)

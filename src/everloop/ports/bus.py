@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Protocol
 
-from ..events import Event
+from .events import Event
 
 
 class Feed(Protocol):

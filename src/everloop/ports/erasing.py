@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..log import Entry
-from ..people import Person
-from ..rows import ThreadRow
+from ..core.log import Entry
+from .directory import Person
+from .rows import ThreadRow
 
 
 class Belongings(Protocol):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from ..people import Role
-from ..rows import Known, TokenRow
+from ..core.people import Role
+from .rows import Known, TokenRow
 
 
 class Users(Protocol):

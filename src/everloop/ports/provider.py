@@ -5,7 +5,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..prompt import Delta, Prompt, Reply, Usage
+from ..core.prompt import Delta, Prompt, Reply, Usage
+
+
+class ModelLimits(Struct, frozen=True, gc=False):
+    """Tokens that a model can hold, prompt and answer together, and of an answer alone. None: nobody says."""
+
+    window: int | None = None
+    output: int | None = None
 
 
 class Provider(Protocol):

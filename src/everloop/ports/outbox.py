@@ -1,10 +1,23 @@
 """What is to be delivered."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
-from ..mail import Delivery, Outbound, ReplyTo
-from ..rows import OutboxRow, OutboxState, Undelivered
+from msgspec import Struct
+
+from ..core.mail import Outbound, ReplyTo
+from .rows import OutboxRow, OutboxState, Undelivered
+
+
+class Delivery(Struct, frozen=True, gc=False):
+    """What has become of an answer: when it was put into the outbox, and when it was sent, shown or given up."""
+
+    key: str
+    channel: str
+    state: Literal["pending", "sending", "sent", "failed", "dropped"]
+    queued: float
+    settled: float | None = None  # None while nobody has it
+    attempts: int = 0
 
 
 class Outgoing(Protocol):

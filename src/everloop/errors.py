@@ -53,7 +53,7 @@ EverloopError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .tool import FileChange
+    from .core.tool import FileChange
 
 
 class EverloopError(Exception):

@@ -1,11 +1,12 @@
 """Answers that a bot fetches by itself, as values: which are meant for it, what it was given, what became of them."""
 
+from collections.abc import Collection, Sequence
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from .mail import Outbound
+from ..core.mail import Outbound
 
 PolledState = Literal["sent", "failed", "pending"]  # pending: it comes again
 
@@ -52,3 +53,32 @@ class PolledReceipt(Struct, frozen=True):
 def polled_id(row: int, key: str) -> str:
     """The same whenever it is handed out, and no other's, also when the number of a row has been given anew."""
     return f"{row}-{sha256(key.encode()).hexdigest()[:16]}"
+
+
+class Polled(Protocol):
+    """Raises StoreError."""
+
+    async def poll(
+        self, places: PolledPlaces, *, limit: int, seconds: float, grace: float, spare: Collection[int] = ()
+    ) -> list[PolledAnswer]:
+        """Claim the first open answer of each session, for so many seconds, whoever else asks and whatever becomes of
+        this process. What answers a message comes only `grace` seconds after it was said, for its sender may wait for
+        it, unless they were let go; `spare` are messages whose senders surely wait."""
+
+    async def put_back(self, rows: Sequence[PolledAnswer]) -> None:
+        """Nobody has been given these."""
+
+    async def find_polled(self, places: PolledPlaces, rows: Collection[int]) -> dict[int, str]:
+        """The keys of those rows that are answers at these places, whatever became of them."""
+
+    async def settle_polled(self, row: int, state: PolledState, why: str = "", again_in: float = 0.0) -> None:
+        """What has arrived stays so."""
+
+    async def note_polled(self, prefixes: Sequence[str]) -> None:
+        """A bot fetches what is said where keys begin so."""
+
+    async def is_polled(self, session: str, seconds: float) -> bool:
+        """Whether a bot has fetched what is said there within so many seconds."""
+
+    async def let_askers_go(self, mails: Sequence[int]) -> None:
+        """Whoever sent these messages does not wait for their answers any more."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from ..rows import Grouping, SpentRow, UsedRow
+from .rows import Grouping, SpentRow, UsedRow
 
 
 class Ledger(Protocol):

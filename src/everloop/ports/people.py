@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from ..briefing import Briefing, Situation
-from ..people import Role
+from ..core.briefing import Briefing, Situation
+from ..core.people import Role
 
 
 class People(Protocol):

@@ -11,10 +11,12 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+
+from ..core.log import MANY
 
 # What is noted, and what it says of its subject. docs/audit.md lists them.
 DEEDS: Mapping[str, str] = {
@@ -177,3 +179,24 @@ def _short(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_short(each) for each in sorted(value)[:ITEMS]]
     return value
+
+
+class Audit(Protocol):
+    """Lines are only ever added. What the store does itself it notes in the transaction that does it. Raises
+    StoreError."""
+
+    async def note(self, line: AuditLine) -> None:
+        """Write a line of something that is done outside of the store."""
+
+    async def audit(
+        self, *, since: float = 0, who: str = "", what: str = "", before: int = MANY, limit: int = 100
+    ) -> list[AuditRow]:
+        """The latest lines first: since a time, of what somebody did or was done to them, of one deed or of all that
+        begin so (`person`), and before a number."""
+
+    async def audit_head(self) -> AuditRow | None:
+        """The last line."""
+
+    async def check_audit(self, against: str = "") -> AuditCheck:
+        """Whether every line is as it was written; also the one whose number and hash were noted elsewhere
+        (`against`, as `head` says it). Reads all of them."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..conversation import Written
-from ..log import Entry
-from ..rows import MANY, Commit, Committed, Lease, Opened, Renewal
+from ..core.log import MANY, Entry
+from .conversation import Written
+from .rows import Commit, Committed, Lease, Opened, Renewal
 
 
 class Log(Protocol):

@@ -7,9 +7,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .mail import Decision
-from .overrun import Overrun
-from .tool import Ground, Risk
+from ..core.mail import Decision
+from ..core.overrun import Overrun
+from ..core.tool import Ground, Risk
 
 HOUR = 3600.0
 # What is asked about: a call that is to run, a change of a file that stands in prompts, a model beyond a budget.

@@ -9,8 +9,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from .log import Entry
-from .mail import Letter
+from ..core.log import Entry
+from ..core.mail import Letter
 from .rows import Spent
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..conversation import Deletion
+from .conversation import Deletion
 
 
 class Removal(Protocol):

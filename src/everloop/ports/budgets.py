@@ -8,7 +8,7 @@ billionths of a dollar, so that sums of it are exact.
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct, structs
 
@@ -184,3 +184,28 @@ def _left(limit: int | None, gone: int) -> int:
 
 def _share(limit: int | None, used: int) -> float:
     return 0.0 if limit is None else used / limit if limit else 1.0
+
+
+class Budgets(Protocol):
+    """Raises StoreError. What a turn's calls use is reserved and charged with its commits (rows.Commit)."""
+
+    async def limits(self, owners: Sequence[str] = ()) -> list[LimitRow]:
+        """Those that were set for these, or for anyone."""
+
+    async def set_limit(self, owner: str, per: Per, limit: Limit | None) -> None:
+        """From the next call on; None: as it goes with their role. What they have spent stays spent."""
+
+    async def spending(self, owners: Sequence[str] = (), scopes: Sequence[str] = ("",)) -> list[Spending]:
+        """What these have spent in the periods that run now, or what anyone has."""
+
+    async def begin_anew(self, owner: str, per: Per) -> None:
+        """Forget what was used in the period that runs; the next begins with the next call."""
+
+    async def reserve(self, reservation: Reservation) -> Account | None:
+        """Hold what a call may use in all of its accounts, or in none; then the one in which there is no room."""
+
+    async def charge(self, charge: Charge) -> None:
+        """Where nothing is held by this key, nothing is charged."""
+
+    async def warn_once(self, account: Account) -> bool:
+        """Whether nobody was told yet in this period."""

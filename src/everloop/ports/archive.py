@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ..conversation import Conversation, Deed, Recalled, SearchHit, Snapshot
-from ..rows import MANY, ThreadRow
+from ..core.log import MANY
+from .conversation import Conversation, Deed, Recalled, SearchHit, Snapshot
+from .rows import ThreadRow
 
 
 class Archive(Protocol):

@@ -12,8 +12,9 @@ from everloop.core.log import Compacted, UserSaid
 from everloop.core.mail import ChoosePersona, Mail, Said
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.personas import HERE, Persona, PersonaChoice, Personas, PersonaWish, is_name, is_place, places_of
+from everloop.core.personas import HERE, PersonaChoice, PersonaWish
 from everloop.core.thread import Thread
+from everloop.readings.personas import Persona, Personas, is_name, is_place, places_of
 
 ALL = ("thread:tg:42:7", "chat:tg:42", "server:tg/acme", "channel:tg", "default")
 

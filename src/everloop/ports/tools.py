@@ -1,0 +1,91 @@
+"""Where tools come from that may come and go while the house is open."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from ..core.message import Media
+from ..core.people import Role
+from ..core.tool import FileChange, Ground, ToolSpec
+
+
+class CallContext(Struct, frozen=True):
+    """What a running call may know. `key` is stable over attempts: `thread:answer:place`. `outside` says whether what
+    strangers wrote has been read in the conversation, `results` are references to results of its own tools, `ground` is
+    the identity of the folder that it was allowed in, `role` that of `user` now. `whose` files and workspace
+    it works with is said where they are not those of `user`, as in a group; `turn` is the id of the turn, and `owner`
+    whose conversation it is, where that is somebody else, as of whose bot it is."""
+
+    key: str
+    thread: str
+    session: str
+    user: str
+    outside: bool = False
+    results: AbstractSet[str] = frozenset()
+    ground: str = ""
+    role: Role = Role.GUEST
+    whose: str = ""
+    turn: int = 0
+    owner: str = ""
+
+    @property
+    def principal(self) -> str:
+        return self.whose or self.user
+
+
+class Picture(Struct, frozen=True):
+    """An image or a document that a tool shows to the model."""
+
+    data: bytes
+    mime: str
+    name: str = ""
+
+
+class Shown(Struct, frozen=True):
+    """The result of a tool that has more to tell than text. `origin` names the stranger whose words are in it, and
+    `public` says that anyone can read them, as on a page of the web: they may be searched for. `background` names the
+    command that goes on after the call. `made` are kept files of whoever has asked, which go with the answer."""
+
+    text: str
+    pictures: tuple[Picture, ...] = ()
+    changes: tuple[FileChange, ...] = ()
+    origin: str = ""
+    background: str = ""
+    public: bool = False
+    made: "tuple[Media, ...]" = ()
+
+
+Result = str | Shown
+
+
+class Tool(Struct, frozen=True):
+    """A tool that can be run. `verify` looks whether an earlier attempt took effect: its result, None if surely not.
+
+    `verify` raises ToolError when it cannot tell. `ground` is where a call would run: the folder, after all that lie
+    above it in the workspace. It is asked before a person is, so that they can allow the like in this folder; and the
+    tool is told with the call which one it was. Raises ToolError.
+    """
+
+    spec: ToolSpec
+    run: Callable[[dict[str, Any], CallContext], Awaitable[Result]]
+    verify: Callable[[dict[str, Any], CallContext], Awaitable[Result | None]] | None = None
+    ground: Callable[[dict[str, Any]], tuple[Ground, ...]] | None = None
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Asked when a turn begins; what a turn has begun with stays usable to its end, also if it is gone by then.
+
+    A tool that has the name of another is left out, and so is one whose name no host knows how to write.
+    """
+
+    @property
+    def version(self) -> object:
+        """Another one whenever `tools` would give others; it is compared at every turn, so it should be small."""
+        ...
+
+    def tools(self) -> Sequence[Tool]:
+        """What there is now. It returns at once: what has to be fetched has been fetched before."""
+        ...
