@@ -11,8 +11,9 @@ from tests.cli.person import Person, is_one_plain_sentence
 from tests.store.town import Town, canary
 
 from everloop.app.records import open_records
+from everloop.core.overrun import Account
 from everloop.core.people import Role
-from everloop.ports.budgets import Account, Bound, Limit, Reservation, Spending
+from everloop.ports.budgets import Bound, Limit, Reservation, Spending
 from everloop.ports.directory import Person as Known
 from everloop.readings.filenames import safe_name
 

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everloop.core.overrun import Account
 from everloop.ports.budgets import (
     BOUNDLESS,
     DAY,
     DOLLAR,
     MONTH,
-    Account,
     Bound,
     Cost,
     Limit,

@@ -23,12 +23,12 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Decision, Mail
 from everloop.core.message import said
-from everloop.core.overrun import CALLS, OVERRUN, Overrun
+from everloop.core.overrun import CALLS, OVERRUN, Account, Overrun
 from everloop.core.people import Role
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect
 from everloop.errors import MailRefused, TurnFailed
-from everloop.ports.budgets import DOLLAR, HOUSE, Account
+from everloop.ports.budgets import DOLLAR, HOUSE
 from everloop.ports.permission import Approval
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.testing.clock import SimulatedClock

@@ -11,11 +11,12 @@ import everloop
 from everloop.app import open_desk
 from everloop.core.log import Compacted, GaveUp
 from everloop.core.mail import Address, Inbound, Notice
+from everloop.core.overrun import Account
 from everloop.core.people import Role
 from everloop.core.prompt import Prompt, Usage
 from everloop.core.tool import Effect
 from everloop.errors import BadRequest, StreamCut, TurnFailed
-from everloop.ports.budgets import DOLLAR, GUESTS, HOUSE, Account, Bound, Cost, Limit, Spending
+from everloop.ports.budgets import DOLLAR, GUESTS, HOUSE, Bound, Cost, Limit, Spending
 from everloop.ports.events import AnswerGiven, Event, Warned
 from everloop.runtime.budget_words import said_full
 from everloop.runtime.budgets import BudgetControl, Payer

@@ -14,9 +14,10 @@ import pytest
 
 from everloop.core.log import ModelCalled, ModelSaid
 from everloop.core.mail import Address, Inbound, Said, Stop
+from everloop.core.overrun import Account
 from everloop.core.prompt import Usage
 from everloop.ports import Store
-from everloop.ports.budgets import DAY, MONTH, Account, Bound, Charge, Limit, LimitRow, Reservation, Spending
+from everloop.ports.budgets import DAY, MONTH, Bound, Charge, Limit, LimitRow, Reservation, Spending
 from everloop.ports.rows import Commit, Committed, Lease, Spent
 
 from .conftest import Home

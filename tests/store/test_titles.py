@@ -11,12 +11,13 @@ from everloop.bus.local import LocalBus
 from everloop.core.log import ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
+from everloop.core.overrun import Account
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
 from everloop.core.turn import Finished
 from everloop.errors import RateLimited, StoreUnreachable
 from everloop.ports import Store
-from everloop.ports.budgets import Account, Bound, Limit, Reservation, Spending
+from everloop.ports.budgets import Bound, Limit, Reservation, Spending
 from everloop.ports.channel import DOORS
 from everloop.ports.conversation import ArchiveThread, GiveTitle, Rename
 from everloop.ports.jobs import JobRow

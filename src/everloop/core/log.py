@@ -16,10 +16,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from ..errors import StoreCorrupt, StoreNewer
-from ..ports.budgets import Account
 from .exits import Exits
 from .message import Made, Media, Message, Opaque, Part, Text
-from .overrun import Overrun
+from .overrun import Account, Overrun
 from .people import is_chat
 from .prompt import Brought, Finish, Terms, Usage
 from .speakers import GroupSpeaker, header_of, in_group

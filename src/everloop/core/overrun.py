@@ -5,15 +5,25 @@ whoever takes the turn over after a crash has as many left as the log says, and 
 """
 
 from hashlib import sha256
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
-from ..ports.budgets import Account
 from .people import Role
 
 OVERRUN = -1  # in the place of a call: what is asked is whether a model may be
 CALLS = 10  # that a yes lets through
+
+Per = Literal["month", "day", "session", "job"]
+
+
+class Account(Struct, frozen=True):
+    """What is counted: by whom, per which period and, where that is a conversation or a job, in which."""
+
+    owner: str
+    per: Per
+    scope: str = ""
 
 
 class Overrun(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -2,11 +2,10 @@
 
 from msgspec import Struct
 
-from ..ports.budgets import Account
 from .exits import Exits
 from .log import CallReturned, Compacted, ModelFailed, ModelSaid, Standing, TakenBack, Undoing, UserSaid
 from .message import Made
-from .overrun import Overrun
+from .overrun import Account, Overrun
 from .personas import PersonaWish
 from .prompt import Brought, Finish, Terms, Usage
 from .tool import ToolCall

@@ -8,11 +8,12 @@ billionths of a dollar, so that sums of it are exact.
 
 import math
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
 from msgspec import Struct, structs
 
-Per = Literal["month", "day", "session", "job"]
+from ..core.overrun import Account, Per
+
 PERIODS: tuple[Per, ...] = ("month", "day", "session", "job")
 HOUSE, GUESTS = "~house", "~guests"  # in the place of a person: whom all calls, and those of all guests, are charged to
 DOLLAR = 1_000_000_000
@@ -37,14 +38,6 @@ class LimitRow(Struct, frozen=True):
     owner: str
     per: Per
     limit: Limit
-
-
-class Account(Struct, frozen=True):
-    """What is counted: by whom, per which period and, where that is a conversation or a job, in which."""
-
-    owner: str
-    per: Per
-    scope: str = ""
 
 
 class Spending(Struct, frozen=True):

@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from ..core.log import Entry
 from ..core.mail import Inbound, Mail, Outbound
+from ..core.overrun import Account
 from ..core.prompt import Usage
 from .audit import AuditLine
-from .budgets import Account, Charge, Reservation
+from .budgets import Charge, Reservation
 
 ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
 OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already

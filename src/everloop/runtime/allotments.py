@@ -5,10 +5,11 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ..core.overrun import Account, Per
 from ..core.people import Role
 from ..errors import MailRefused
 from ..ports import Budgets, Directory
-from ..ports.budgets import DOLLAR, GUESTS, HOUSE, Account, Bound, Limit, Per, Spending, dollars, money_of
+from ..ports.budgets import DOLLAR, GUESTS, HOUSE, Bound, Limit, Spending, dollars, money_of
 from .budget_words import said_spent, shown_money, shown_time
 from .budgets import BudgetRules
 from .membership import Membership

@@ -15,6 +15,7 @@ from msgspec import structs
 from ..core.decide import Steering, admit, heard
 from ..core.log import Answered, Compacted, Entry, ModelSaid, Resumed, Stopped
 from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
+from ..core.overrun import Account
 from ..core.people import Role
 from ..core.thread import Thread
 from ..core.turn import Finished
@@ -22,7 +23,7 @@ from ..core.wording import GO_ON, cut_short, with_unknown
 from ..errors import StoreBroken, StoreError
 from ..ports import Archive, Log, Mailroom, People
 from ..ports.audit import AuditLine
-from ..ports.budgets import Account, Charge, Reservation
+from ..ports.budgets import Charge, Reservation
 from ..ports.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadState, Timer, Untaint
 from .approvals import settled
 from .auditing import decided

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
-from ..core.overrun import CALLS
+from ..core.overrun import CALLS, Per
 from ..core.people import Role
-from ..ports.budgets import GUESTS, HOUSE, Bound, Cost, Per, dollars
+from ..ports.budgets import GUESTS, HOUSE, Bound, Cost, dollars
 
 RAISE = "Whoever runs this can raise the limit."
 YOU = "You have"

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from ..core.overrun import Overrun
+from ..core.overrun import Account, Overrun
 from ..core.people import Role
 from ..core.prompt import Usage
 from ..ports import Budgets
@@ -20,7 +20,6 @@ from ..ports.budgets import (
     GUESTS,
     HOUSE,
     LEAST_ANSWER,
-    Account,
     Bound,
     Charge,
     Cost,

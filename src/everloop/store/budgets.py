@@ -10,19 +10,9 @@ from typing import Any
 
 import msgspec
 
+from ..core.overrun import Account, Per
 from ..ports.audit import line_of
-from ..ports.budgets import (
-    BOUNDLESS,
-    Account,
-    Bound,
-    Charge,
-    Limit,
-    LimitRow,
-    Per,
-    Reservation,
-    Spending,
-    in_new_period,
-)
+from ..ports.budgets import BOUNDLESS, Bound, Charge, Limit, LimitRow, Reservation, Spending, in_new_period
 from .audit import note
 from .database import Ask, Database
 

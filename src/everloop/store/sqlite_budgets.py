@@ -9,7 +9,8 @@ from functools import lru_cache
 
 import msgspec
 
-from ..ports.budgets import Account, Charge, Reservation
+from ..core.overrun import Account
+from ..ports.budgets import Charge, Reservation
 from .budgets import FREE, GIVE_BACK, hold, most_of, settle
 from .database import run_at_once
 from .sqlite_statements import asking, in_sqlite

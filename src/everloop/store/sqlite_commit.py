@@ -7,8 +7,8 @@ more, since SQLite makes a table of its own for every RETURNING.
 from functools import lru_cache
 
 from ..core.mail import Inbound
+from ..core.overrun import Account
 from ..errors import Fenced
-from ..ports.budgets import Account
 from ..ports.rows import Commit, Committed, Lease
 from .audit import note
 from .codec import bodies_of, body_of, fold_in, kind_of, numbered

@@ -9,6 +9,7 @@ from ...core.approval import Policy, Stance, definition_of
 from ...core.briefing import Briefing, Situation
 from ...core.decide import Rules
 from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
+from ...core.overrun import Account
 from ...core.people import Role
 from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript, Usage
 from ...core.strangers import Moment
@@ -16,7 +17,7 @@ from ...core.thread import Thread
 from ...core.tool import Circumstances, Ground, ToolCall, ToolSpec
 from ...errors import ProviderError, ToolError
 from ...files.folder import Folder
-from ...ports.budgets import Account, Bound, Limit, Spending
+from ...ports.budgets import Bound, Limit, Spending
 from ...ports.permission import Grant
 from ...ports.tools import CallContext
 from ...readings.recall import RECALLED

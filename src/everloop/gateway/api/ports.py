@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from ...core.overrun import Per
 from ...core.people import Role
 from ...core.personas import PersonaChoice
 from ...ports import FileRecord, WorkspaceFiles
-from ...ports.budgets import Per
 from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
