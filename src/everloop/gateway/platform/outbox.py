@@ -27,6 +27,7 @@ from .to_inbound import CHANNEL
 
 LOOK = 0.5  # seconds between two looks whether something was said
 LONGEST_WAIT = 60
+SEVERAL = "platform"  # the one field of a query that may be given more than once
 MOST = 100  # answers at once
 MOST_RECEIPTS = 1000
 LARGEST = 1_000_000  # bytes of receipts
@@ -56,7 +57,7 @@ class BotReceipts(Struct, frozen=True):
 
 def outbox_routes(agent: TurnAgent, links: Links) -> list[Route]:
     async def fetch(request: web.Request) -> web.StreamResponse:
-        asked, places = _asked(request), places_of(principal_of(request), request.query.getall("platform", []))
+        asked, places = _asked(request), places_of(principal_of(request), request.query.getall(SEVERAL, []))
         found = await _wait_for(agent, request, asked, places)
         try:
             if found:
@@ -88,9 +89,9 @@ def outbox_routes(agent: TurnAgent, links: Links) -> list[Route]:
 
 def _asked(request: web.Request) -> PolledQuery:
     """Raises Refused, which names what is wrong."""
-    given = {name: value for name, value in request.query.items() if name != "platform"}
+    given = {name: value for name, value in request.query.items() if name != SEVERAL}
     if unknown := [name for name in given if name not in PolledQuery.__struct_fields__]:
-        fields = ", ".join((*PolledQuery.__struct_fields__, "platform"))
+        fields = ", ".join((*PolledQuery.__struct_fields__, SEVERAL))
         raise Refused(400, "invalid_request", f"There is no {unknown[0][:50]!r} here; there are {fields}.")
     numbers = {name: int(text) if text.isascii() and text.isdigit() else text for name, text in given.items()}
     return shaped(numbers, PolledQuery)
