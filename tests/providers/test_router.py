@@ -22,8 +22,11 @@ from everloop.errors import (
     ModelMissing,
     NoVision,
     OutOfCredit,
+    OwnKeyRefused,
     ProviderError,
     RateLimited,
+    SocketClosed,
+    SocketRefused,
     StreamCut,
     UnknownModel,
 )
@@ -51,7 +54,7 @@ CURABLE = [
     StreamCut("Cut."),
     NoVision("Dark."),
 ]
-INCURABLE = [ContextOverflow("Too long."), BadRequest("Wrong.")]
+INCURABLE = [ContextOverflow("Too long."), BadRequest("Wrong."), OwnKeyRefused("Yours is not taken.")]
 
 
 def kind(error: ProviderError) -> str:
@@ -106,7 +109,8 @@ def test_every_kind_of_error_is_one_that_another_can_cure_or_is_not():
     def kinds(error: type[ProviderError]) -> set[type[ProviderError]]:
         return {error}.union(*map(kinds, error.__subclasses__()))
 
-    ours = {error for error in kinds(ProviderError) - {ProviderError} if error.__module__ == ProviderError.__module__}
+    apart = {ProviderError, SocketRefused, SocketClosed}  # no model is asked over a WebSocket
+    ours = {error for error in kinds(ProviderError) - apart if error.__module__ == ProviderError.__module__}
     assert {type(error) for error in (*CURABLE, *INCURABLE)} == ours
     assert [error.curable for error in (*CURABLE, *INCURABLE)] == [True] * len(CURABLE) + [False] * len(INCURABLE)
 

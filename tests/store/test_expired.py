@@ -30,10 +30,10 @@ async def fill(home: Home, store: Store) -> None:
         await home.write(
             f"INSERT INTO grants(id, owner, at, until, runs, body) VALUES('{name}', 'owner', 0, {until}, 1, '')"
         )
-        await home.write(f"INSERT INTO tokens VALUES('{name}', 'owner', '{name}', '{name}', '', 0, {until})")
+        await home.write(f"INSERT INTO tokens VALUES('{name}', 'owner', '{name}', '{name}', '', 0, {until}, '')")
         await home.write(f"INSERT INTO web_sessions VALUES('{name}', 'owner', '{name}', '{name}', 0, {until})")
         await home.write(f"INSERT INTO logins VALUES('owner', '{name}', '{name}', 0, {until})")
-    await home.write("INSERT INTO tokens VALUES('ever', 'owner', 'ever', 'ever', '', 0, 0)")
+    await home.write("INSERT INTO tokens VALUES('ever', 'owner', 'ever', 'ever', '', 0, 0, '')")
     await home.write("INSERT INTO logins VALUES('owner', 'password', 'x', 0, 0)")
 
 

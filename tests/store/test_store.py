@@ -1164,7 +1164,7 @@ async def test_a_database_of_version_1_comes_up_with_its_rows_and_what_version_2
         "VALUES('t', 1, 'ann', 7, 'm', 10, 5, 3, 2, 0.25)"
     )
     store = await home.connect()
-    assert await home.rows("SELECT * FROM usage") == [(1, "t", 1, "ann", 7.0, "m", 10, 5, 3, 2, 0, 0.25, "", "")]
+    assert await home.rows("SELECT * FROM usage") == [(1, "t", 1, "ann", 7.0, "m", 10, 5, 3, 2, 0, 0.25, "", "", 0)]
     lease = await taken(store)
     await append(store, lease, ASKED, ANSWERED, usage=[Spent(3, "m", Usage(1, 2, 3, 4, 5))])
     await store.keep_secret("ann", "key", b"box")

@@ -214,8 +214,8 @@ def every_answer_is_delivered_in_order_and_once(evidence: Evidence) -> Iterator[
     sends: defaultdict[str, list[Sent]] = defaultdict(list)
     for sent in evidence.sends:
         sends[sent.key].append(sent)
-    told = [(t.id, turn) for t in evidence.threads for turn in t.turns if turn.text is not None or turn.unknown]
-    replies = {f"reply:{thread}:{turn.seq}": turn for thread, turn in told}
+    ended = [(thread.id, turn) for thread in evidence.threads for turn in thread.turns]
+    replies = [f"reply:{id}:{turn.seq}" for id, turn in ended if turn.text is not None or turn.unknown or turn.cut]
     commands = {f"command:{ack.mail}": ack for ack in evidence.acks.values() if ack.reply is not None}
     for key in [*replies, *commands]:
         if key not in sends:

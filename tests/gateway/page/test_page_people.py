@@ -83,7 +83,10 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
                 "OUTSIDE", "(each) => each.getBoundingClientRect().right > innerWidth"
             )
         )
-    assert (places, listed) == (["Access", "Usage"], 2)  # her chat on the channel, and the one in the page
+    assert (places, listed) == (
+        ["Access", "Attachments", "Usage"],
+        2,
+    )  # her chat on the channel, and the one in the page
     assert [sent.text for sent in channel.sends][1] == "you said hello!"
     assert emptied == "user"  # who is added next is no guest unless one says so
     assert (refused.refused, outside) == ("this account is blocked", 0)

@@ -27,7 +27,7 @@ async def test_the_owner_makes_a_persona_has_it_answer_here_and_removes_it(brows
         await page.get_by_label("Words (prompt) of the new persona").fill("You answer customers.")
         await page.get_by_label("Tools of the new persona").select_option("some")
         await page.get_by_label("Only these of the new persona").fill("list_dir, fly")
-        await page.get_by_label("Places of the new persona").fill("channel:page\nserver:slack/T1")
+        await page.get_by_label("Places of the new persona").fill("channel:page\nserver:platform/T1")
         await page.get_by_role("button", name="Add persona").click()
         wrong = [await page.inner_text(".wrong:not(:empty)")]
         await page.get_by_label("Name", exact=True).fill("support")
@@ -68,7 +68,7 @@ async def test_the_owner_makes_a_persona_has_it_answer_here_and_removes_it(brows
         "Tools: list_dir",
         "Chosen by: administrators and the owner",
         "channel:page",
-        "server:slack/T1",
+        "server:platform/T1",
     ]
     assert (emptied, here, outside) == ("", "Persona: support (channel:page)", 0)
     assert "Calm." in model.prompts[0].system
