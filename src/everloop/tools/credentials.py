@@ -26,6 +26,10 @@ from .web_fetch import OpenWeb, fetched, read_part
 FETCH, EXEC = "fetch_with_credential", "run_with_credential"
 _SECONDS = 30.0
 _LONGEST_COMMAND = 120_000
+# What builds the sandbox is started with the same environment, and would do what a variable says (LD_PRELOAD): so the
+# value comes in under a name of ours, and has the one that its person chose behind the wall alone.
+_CARRIED = "EVERLOOP_CREDENTIAL"
+_NAMED = f'v=${_CARRIED}; unset {_CARRIED}; export "$0=$v" || exit; exec "$1" -c "$2"'
 
 
 class CredentialBox(Protocol):
@@ -106,9 +110,10 @@ def exec_tool(box: CredentialBox, shell: Shell) -> Tool:
             raise ToolError(f"{credential} is not for commands: its person can allow that in the page, or anew")
         if "\0" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND:
             raise ToolError("a command holds no NUL and at most 120,000 bytes; write a longer one into a file")
-        argv = (shell_path(), "-c", command.encode("utf-8", "replace").decode())
+        sh, text = shell_path(), command.encode("utf-8", "replace").decode()
+        argv = (sh, "-c", _NAMED, variable_of(credential), sh, text)
         job = alone.job(argv, cwd, alone.limited(timeout), context.ground)
-        job = structs.replace(job, env={**job.env, variable_of(credential): kept.value})
+        job = structs.replace(job, env={**job.env, _CARRIED: kept.value})
         try:
             return await alone.run(context, job, command)
         finally:  # what it said lies there as it was said
