@@ -263,6 +263,25 @@ def test_each_call_of_a_yes_is_used_up_by_its_intent_also_when_the_process_dies_
     ]
 
 
+def test_a_yes_for_one_budget_prolongs_no_yes_that_was_said_for_another():
+    """Or whoever may answer for themselves would have the house's budget opened for as long as they like."""
+    mine, house = Account(ANNA, "month"), Account(HOUSE, "month")
+
+    def after(*yeses: tuple[Account, ...], calls: int) -> tuple[tuple[Account, ...], int]:
+        """What the turn may do after these, with so many calls after each but the last."""
+        thread = Thread.of(UserSaid(said("hello"), ANNA, ROOM))
+        for n, accounts in enumerate(yeses):
+            thread.extend([ModelCalled("m")] * calls if n else ())
+            asked = Asked(thread.seq, OVERRUN, overrun=Overrun(accounts, "?", "no", calls=3))
+            thread.extend((asked, Answered(asked.answer, OVERRUN, "allowed", ADMIN)))
+        return thread.turn.overruns, thread.turn.calls_left
+
+    assert after((house,), (mine,), calls=2) == ((house, mine), 1)
+    assert after((house,), (mine,), calls=3) == ((mine,), 3)  # the owner's yes is used up
+    assert after((mine,), (mine,), calls=2) == ((mine,), 3)
+    assert after((mine,), (mine, house), calls=2) == ((mine, house), 3)  # who is asked about both answers for both
+
+
 def test_an_answer_counts_for_the_question_that_was_shown_alone():
     overrun = Overrun((Account(ANNA, "month"),), "?", "no", least=Role.ADMIN)
     thread = Thread("t")
