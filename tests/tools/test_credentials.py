@@ -119,6 +119,18 @@ async def test_a_credential_is_sent_to_its_host_and_comes_back_in_no_form(tmp_pa
     assert "holds a credential, and is left out" in told[2][1]
 
 
+async def test_no_part_of_it_is_shown_wherever_a_model_begins_to_read(tmp_path: Path, hosts: tuple[Echo, Echo]):
+    mine, _ = hosts
+    middle = len("you sent ") + len(VALUE) // 2
+    model = Once(Call(FETCH, {"url": f"{mine.url}/a", "credential": "api", "offset": middle}))
+    async with opened(tmp_path, model, mine) as agent:
+        await agent.credentials.keep(ANNA, "api", KeptCredential(VALUE, (mine.url,)))
+        await agent.user(ANNA).ask("read it", ANNA)
+        ((outcome, told),) = await results(agent, ANNA)
+    assert (outcome, "and this is the rest" in told) == ("done", True)
+    assert [n for n in range(len(VALUE) - 5) if VALUE[n : n + 6] in told] == []
+
+
 async def test_it_is_sent_nowhere_else_whoever_talks_the_model_into_it(tmp_path: Path, hosts: tuple[Echo, Echo]):
     mine, other = hosts
     mine.moved_to = f"{other.url}/stolen"

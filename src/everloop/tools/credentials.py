@@ -20,8 +20,9 @@ from ..ports.tools import CallContext, Result, Shown, Tool
 from .decorator import tool
 from .exec import Shell
 from .hosts import plain_host_of
+from .redaction import redacted
 from .sandbox.view import shell_path
-from .web_fetch import OpenWeb, fetched, read_part
+from .web_fetch import FetchedPage, OpenWeb, fetched, read_part
 
 FETCH, EXEC = "fetch_with_credential", "run_with_credential"
 _SECONDS = 30.0
@@ -60,10 +61,16 @@ def fetch_tool(box: CredentialBox, web: OpenWeb, longest: int) -> Tool:
         if not kept.origins:
             raise ToolError(f"{credential} is not for web addresses")
         page = await fetched(web, url, BoundHeaders(kept.headers, kept.origins))
-        told = read_part(page, offset, longest)
+        told = read_part(_without(page, {credential: kept.value}), offset, longest)
         return structs.replace(told, public=False)  # what is read so is its person's
 
     return run
+
+
+def _without(page: FetchedPage, values: Mapping[str, str]) -> FetchedPage:
+    """Before a part of it is taken: where that begins is the model's to say, and half a value would not be known."""
+    told = structs.replace(page.page, text=redacted(page.page.text, values))
+    return structs.replace(page, url=redacted(page.url, values), page=told)
 
 
 def risk_of_sending(args: dict[str, Any], situation: Circumstances) -> Risk:
