@@ -21,7 +21,7 @@ from everloop.core.log import (
     Resumed,
     UserSaid,
 )
-from everloop.core.mail import Decision, Mail
+from everloop.core.mail import Address, Decision, Inbound, Mail, Said
 from everloop.core.message import said
 from everloop.core.overrun import CALLS, OVERRUN, Account, Overrun
 from everloop.core.people import Role
@@ -30,6 +30,7 @@ from everloop.core.tool import Effect
 from everloop.errors import MailRefused, TurnFailed
 from everloop.ports.budgets import DOLLAR, HOUSE
 from everloop.ports.permission import Approval
+from everloop.readings.keys import escaped
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.testing.clock import SimulatedClock
 from everloop.tools.decorator import tool
@@ -109,6 +110,16 @@ async def test_nobody_is_asked_unless_the_settings_say_so_nor_where_nobody_is_th
         with pytest.raises(TurnFailed):
             await agent.ask("hello", "api:guest", author=GUEST, attended=True)
         assert await agent.approvals() == []
+
+
+async def test_nobody_is_asked_for_guests_whom_somebodys_bot_brings_at_whose_expense_it_is(asking: Any):
+    async with asking(costly()) as agent:
+        await agent.budgets.assign(BERT, "month", dollars(0))
+        place = f"platform:{escaped(f'{escaped(BERT)}/discord')}//@9"
+        for author, asked in ((GUEST, 0), (ANNA, 1)):  # the second is the control
+            await agent.tell(Inbound(Address.parse(place), author, Said(said("hi"), author, place), BERT))
+            await agent.finish(place)
+            assert len(await agent.approvals()) == asked
 
 
 async def test_a_turn_of_many_steps_is_asked_about_again_only_when_the_calls_of_a_yes_are_used_up(asking: Any):
