@@ -175,6 +175,7 @@ async def test_a_requester_answers_for_their_own_budget_where_the_settings_let_t
         (both,) = await waiting(agent)
         with pytest.raises(MailRefused):
             await agent.decide(both.id, True, ANNA)
+        assert " What everyone together may spend here is used up, too. Go on?" in both.text
         await agent.decide(both.id, False)
         with pytest.raises(TurnFailed):
             await turn
