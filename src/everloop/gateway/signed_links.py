@@ -72,6 +72,6 @@ async def _owner(agent: LinkAgent, ref: str, name: str, token: str) -> str:
 
 
 async def _is_barred(agent: LinkAgent, owner: str) -> bool:
-    """Whether it is of somebody who is blocked or being erased, also where it is from before their account was known."""
+    """Whether it is of somebody who is blocked or being erased, also if it is from before their account was known."""
     person = await agent.store.person(owner) or await agent.store.known_by(owner)
     return person is not None and (person.blocked or person.erasing)
