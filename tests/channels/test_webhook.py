@@ -145,6 +145,7 @@ async def test_what_the_receiver_will_never_take_is_given_up(status):
         (503, {"Retry-After": "Mon, 21 Sep 2026 14:13:30 GMT"}, 10.0),
         (503, {"Retry-After": "Sat, 01 Jan 2000 00:00:00 GMT"}, 0.0),
         (503, {"Retry-After": "soon"}, None),
+        (503, {"Retry-After": "Fri, 01 Jan 99999999999999999999 00:00:00 GMT"}, None),
         (503, {"Retry-After": "-5"}, None),
     ],
 )

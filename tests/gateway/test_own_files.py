@@ -240,6 +240,14 @@ class TestSignedLinks:
             await records.store.change_person("chat:7", blocked=True)
         assert (await got(door, url))[0] == 404
 
+    async def test_nor_does_one_from_before_the_account_was_theirs(self, openings: Any):
+        door, url = await self.answered(openings)
+        async with open_records(door.home) as records:
+            await records.store.introduce(Person("sven", "Sven", Role.USER, accounts=("chat:7",)))
+            assert (await got(door, url))[0] == 200
+            await records.store.change_person("sven", blocked=True)
+        assert (await got(door, url))[0] == 404
+
     async def test_a_link_expires(self, openings: Any, tmp_path: Path):
         clock = SimulatedClock(tmp_path / "clock")
         clock.set(1_800_000_000.0)

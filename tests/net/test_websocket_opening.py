@@ -64,6 +64,7 @@ def answering(answer: str) -> AsyncIterator[str]:
     return hosting(speak)
 
 
+_FAR = "Fri, 01 Jan {} 00:00:00 GMT"
 REFUSALS = [
     ("HTTP/1.1 401 No\nContent-Length: 9\n\nbad token", 401, "refuses the WebSocket (401): bad token", False, None),
     ("HTTP/1.1 403 No\nContent-Length: 0\n\n", 403, "refuses the WebSocket (403).", False, None),
@@ -71,6 +72,8 @@ REFUSALS = [
     ("HTTP/1.1 429 Slow\nRetry-After: 7\nContent-Length: 0\n\n", 429, "refuses the WebSocket (429).", True, 7.0),
     ("HTTP/1.1 429 Slow\nRetry-After: soon\nContent-Length: 0\n\n", 429, "refuses the WebSocket (429).", True, None),
     (f"HTTP/1.1 429 Slow\nRetry-After: {'9' * 500}\n\n", 429, "refuses the WebSocket (429).", True, 86_400.0),
+    (f"HTTP/1.1 429 Slow\nRetry-After: {_FAR.format(9999)}\n\n", 429, "refuses the WebSocket (429).", True, 86_400.0),
+    (f"HTTP/1.1 429 Slow\nRetry-After: {_FAR.format('9' * 20)}\n\n", 429, "refuses the WebSocket (429).", True, None),
     ("HTTP/1.1 503 No\nTransfer-Encoding: chunked\n\n3\nout\n0\n\n", 503, "(503): out", True, None),
     (
         "HTTP/1.1 200 OK\nContent-Length: 4\n\npage",

@@ -21,7 +21,7 @@ from everloop.core.log import (
     Resumed,
     UserSaid,
 )
-from everloop.core.mail import Decision, Mail
+from everloop.core.mail import Address, Decision, Inbound, Mail, Said
 from everloop.core.message import said
 from everloop.core.overrun import CALLS, OVERRUN, Account, Overrun
 from everloop.core.people import Role
@@ -30,6 +30,7 @@ from everloop.core.tool import Effect
 from everloop.errors import MailRefused, TurnFailed
 from everloop.ports.budgets import DOLLAR, HOUSE
 from everloop.ports.permission import Approval
+from everloop.readings.keys import escaped
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.testing.clock import SimulatedClock
 from everloop.tools.decorator import tool
@@ -111,6 +112,16 @@ async def test_nobody_is_asked_unless_the_settings_say_so_nor_where_nobody_is_th
         assert await agent.approvals() == []
 
 
+async def test_nobody_is_asked_for_guests_whom_somebodys_bot_brings_at_whose_expense_it_is(asking: Any):
+    async with asking(costly()) as agent:
+        await agent.budgets.assign(BERT, "month", dollars(0))
+        place = f"platform:{escaped(f'{escaped(BERT)}/discord')}//@9"
+        for author, asked in ((GUEST, 0), (ANNA, 1)):  # the second is the control
+            await agent.tell(Inbound(Address.parse(place), author, Said(said("hi"), author, place), BERT))
+            await agent.finish(place)
+            assert len(await agent.approvals()) == asked
+
+
 async def test_a_turn_of_many_steps_is_asked_about_again_only_when_the_calls_of_a_yes_are_used_up(asking: Any):
     @tool(Effect.READ, permission=Role.USER, polls=True)
     async def look() -> str:
@@ -164,6 +175,7 @@ async def test_a_requester_answers_for_their_own_budget_where_the_settings_let_t
         (both,) = await waiting(agent)
         with pytest.raises(MailRefused):
             await agent.decide(both.id, True, ANNA)
+        assert " What everyone together may spend here is used up, too. Go on?" in both.text
         await agent.decide(both.id, False)
         with pytest.raises(TurnFailed):
             await turn
@@ -261,6 +273,25 @@ def test_each_call_of_a_yes_is_used_up_by_its_intent_also_when_the_process_dies_
         Rest(),
         GiveUp("budget", ModelFailed("budget", "no")),
     ]
+
+
+def test_a_yes_for_one_budget_prolongs_no_yes_that_was_said_for_another():
+    """Or whoever may answer for themselves would have the house's budget opened for as long as they like."""
+    mine, house = Account(ANNA, "month"), Account(HOUSE, "month")
+
+    def after(*yeses: tuple[Account, ...], calls: int) -> tuple[tuple[Account, ...], int]:
+        """What the turn may do after these, with so many calls after each but the last."""
+        thread = Thread.of(UserSaid(said("hello"), ANNA, ROOM))
+        for n, accounts in enumerate(yeses):
+            thread.extend([ModelCalled("m")] * calls if n else ())
+            asked = Asked(thread.seq, OVERRUN, overrun=Overrun(accounts, "?", "no", calls=3))
+            thread.extend((asked, Answered(asked.answer, OVERRUN, "allowed", ADMIN)))
+        return thread.turn.overruns, thread.turn.calls_left
+
+    assert after((house,), (mine,), calls=2) == ((house, mine), 1)
+    assert after((house,), (mine,), calls=3) == ((mine,), 3)  # the owner's yes is used up
+    assert after((mine,), (mine,), calls=2) == ((mine,), 3)
+    assert after((mine,), (mine, house), calls=2) == ((mine, house), 3)  # who is asked about both answers for both
 
 
 def test_an_answer_counts_for_the_question_that_was_shown_alone():

@@ -1,6 +1,7 @@
 """Credentials that people keep for their tools: models know names, and values go where their person said."""
 
 import base64
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -118,6 +119,18 @@ async def test_a_credential_is_sent_to_its_host_and_comes_back_in_no_form(tmp_pa
     assert "holds a credential, and is left out" in told[2][1]
 
 
+async def test_no_part_of_it_is_shown_wherever_a_model_begins_to_read(tmp_path: Path, hosts: tuple[Echo, Echo]):
+    mine, _ = hosts
+    middle = len("you sent ") + len(VALUE) // 2
+    model = Once(Call(FETCH, {"url": f"{mine.url}/a", "credential": "api", "offset": middle}))
+    async with opened(tmp_path, model, mine) as agent:
+        await agent.credentials.keep(ANNA, "api", KeptCredential(VALUE, (mine.url,)))
+        await agent.user(ANNA).ask("read it", ANNA)
+        ((outcome, told),) = await results(agent, ANNA)
+    assert (outcome, "and this is the rest" in told) == ("done", True)
+    assert [n for n in range(len(VALUE) - 5) if VALUE[n : n + 6] in told] == []
+
+
 async def test_it_is_sent_nowhere_else_whoever_talks_the_model_into_it(tmp_path: Path, hosts: tuple[Echo, Echo]):
     mine, other = hosts
     mine.moved_to = f"{other.url}/stolen"
@@ -209,6 +222,21 @@ async def test_a_command_has_it_where_its_person_said_so_and_a_person_is_asked_f
             "failed",
             "Error: my-api is not for commands: its person can allow that in the page, or anew",
         )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the loader of another system tells nothing of itself")
+async def test_no_name_of_a_credential_tells_anything_to_what_builds_the_sandbox(tmp_path: Path):
+    """The loader does what LD_DEBUG says, as what LD_PRELOAD says: whatever is started with it tells of itself."""
+    model = Once(Call(EXEC, {"command": 'echo "$LD_DEBUG" ${EVERLOOP_CREDENTIAL-none}', "credential": "LD_DEBUG"}))
+    async with opened(tmp_path, model) as agent:
+        await agent.credentials.keep(ANNA, "LD_DEBUG", KeptCredential("libs,files", commands=True))
+        async for _ in agent.user(ANNA).stream("run it", attended=True):
+            for waiting in await agent.approvals(ANNA):
+                await agent.decide(waiting.id, True)
+        ((outcome, told),) = await results(agent, ANNA)
+    assert (outcome, told.splitlines()[:2]) == ("done", ["[exit code 0]", "[LD_DEBUG] none"])
+    assert "initialize program: " in told  # the loader of the command has told of itself
+    assert [line for line in told.splitlines() if "bwrap" in line] == []
 
 
 async def test_what_a_command_has_written_into_a_file_is_read_without_it(tmp_path: Path):

@@ -182,9 +182,11 @@ class Turn:
         )
 
     def let_through(self, overrun: Overrun) -> None:
-        """Somebody has allowed it to go beyond a budget, also beyond those of an earlier yes."""
-        self.overruns = tuple(dict.fromkeys((*self.overruns, *overrun.accounts)))
-        self.calls_left = overrun.calls
+        """Somebody has allowed it to go beyond a budget. An earlier yes, which may have been another's to say, holds as
+        long as it would have, and is asked for again then; the calls of one that is used up bring nothing back."""
+        before = self.overruns if self.calls_left else ()
+        self.calls_left = min(overrun.calls, self.calls_left) if {*before} - {*overrun.accounts} else overrun.calls
+        self.overruns = tuple(dict.fromkeys((*before, *overrun.accounts)))
 
     def finished(
         self, turn: int, *, seq: int, text: str | None, address: str, reason: str, error: str, cut: str

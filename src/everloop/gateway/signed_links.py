@@ -66,7 +66,12 @@ async def _owner(agent: LinkAgent, ref: str, name: str, token: str) -> str:
         owner, until = msgspec.json.decode(body, type=tuple[str, int]) if known else ("", 0)
     except (ValueError, msgspec.DecodeError) as error:
         raise Refused(404, "not_found", NO_LONGER) from error
-    person = await agent.store.person(owner) if known else None
-    if not known or until <= agent.clock.now() or (person and person.blocked):
+    if not known or until <= agent.clock.now() or await _is_barred(agent, owner):
         raise Refused(404, "not_found", NO_LONGER)
     return owner
+
+
+async def _is_barred(agent: LinkAgent, owner: str) -> bool:
+    """Whether it is of somebody who is blocked or being erased, also if it is from before their account was known."""
+    person = await agent.store.person(owner) or await agent.store.known_by(owner)
+    return person is not None and (person.blocked or person.erasing)

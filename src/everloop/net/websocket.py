@@ -123,6 +123,6 @@ def _seconds_in(text: str) -> float | None:
     if text.isascii() and text.isdigit():
         return min(float(text), _LONGEST_WAIT)
     try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError):
+        return min(max(0.0, parsedate_to_datetime(text).timestamp() - time.time()), _LONGEST_WAIT)
+    except (ValueError, TypeError, OverflowError):  # which a year of many digits raises
         return None

@@ -44,6 +44,8 @@ def said_beyond(full: Sequence[Bound], reader: Reader, cost: Cost, who: str) -> 
     spent = said_full(full[0], reader, cost, who).removesuffix(RAISE).strip()
     need = f"This turn goes beyond a budget. {spent}"
     more = " Another limit is reached, too." if len(full) > 1 else ""
+    if any(bound.account.owner == HOUSE for bound in full[1:]):  # whoever says yes is to know whose money it is
+        more = " What everyone together may spend here is used up, too."
     return f"{need}{more} Go on? A yes lets this one turn ask the model up to {CALLS} times more."
 
 

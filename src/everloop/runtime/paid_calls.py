@@ -52,7 +52,8 @@ class PaidCalls:
             bounds = await book.patiently(partial(budgets.bounds, payer))
         result = await self._made(book, briefed, wrap, interrupt, payer, bounds)
         if isinstance(result, Denied):
-            overrun = None if book.thread.turn.unattended else budgets.overrun(payer, result)
+            nobody = book.thread.turn.unattended or role < Role.USER  # such as a guest whom the payer's bot brings
+            overrun = None if nobody else budgets.overrun(payer, result)
             if overrun:
                 return await self._questions.ask_beyond(book, overrun, role)
             self.refuse(book, result.text)

@@ -20,12 +20,17 @@ from ..ports.tools import CallContext, Result, Shown, Tool
 from .decorator import tool
 from .exec import Shell
 from .hosts import plain_host_of
+from .redaction import redacted
 from .sandbox.view import shell_path
-from .web_fetch import OpenWeb, fetched, read_part
+from .web_fetch import FetchedPage, OpenWeb, fetched, read_part
 
 FETCH, EXEC = "fetch_with_credential", "run_with_credential"
 _SECONDS = 30.0
 _LONGEST_COMMAND = 120_000
+# What builds the sandbox is started with the same environment, and would do what a variable says (LD_PRELOAD): so the
+# value comes in under a name of ours, and has the one that its person chose behind the wall alone.
+_CARRIED = "EVERLOOP_CREDENTIAL"
+_NAMED = f'v=${_CARRIED}; unset {_CARRIED}; export "$0=$v" || exit; exec "$1" -c "$2"'
 
 
 class CredentialBox(Protocol):
@@ -56,10 +61,16 @@ def fetch_tool(box: CredentialBox, web: OpenWeb, longest: int) -> Tool:
         if not kept.origins:
             raise ToolError(f"{credential} is not for web addresses")
         page = await fetched(web, url, BoundHeaders(kept.headers, kept.origins))
-        told = read_part(page, offset, longest)
+        told = read_part(_without(page, {credential: kept.value}), offset, longest)
         return structs.replace(told, public=False)  # what is read so is its person's
 
     return run
+
+
+def _without(page: FetchedPage, values: Mapping[str, str]) -> FetchedPage:
+    """Before a part of it is taken: where that begins is the model's to say, and half a value would not be known."""
+    told = structs.replace(page.page, text=redacted(page.page.text, values))
+    return structs.replace(page, url=redacted(page.url, values), page=told)
 
 
 def risk_of_sending(args: dict[str, Any], situation: Circumstances) -> Risk:
@@ -106,9 +117,10 @@ def exec_tool(box: CredentialBox, shell: Shell) -> Tool:
             raise ToolError(f"{credential} is not for commands: its person can allow that in the page, or anew")
         if "\0" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND:
             raise ToolError("a command holds no NUL and at most 120,000 bytes; write a longer one into a file")
-        argv = (shell_path(), "-c", command.encode("utf-8", "replace").decode())
+        sh, text = shell_path(), command.encode("utf-8", "replace").decode()
+        argv = (sh, "-c", _NAMED, variable_of(credential), sh, text)
         job = alone.job(argv, cwd, alone.limited(timeout), context.ground)
-        job = structs.replace(job, env={**job.env, variable_of(credential): kept.value})
+        job = structs.replace(job, env={**job.env, _CARRIED: kept.value})
         try:
             return await alone.run(context, job, command)
         finally:  # what it said lies there as it was said

@@ -114,6 +114,20 @@ def test_a_safe_one_does():
     }
 
 
+@pytest.mark.parametrize(
+    "label",
+    [" https://bank.com", "Go to https://bank.com.", "(https://bank.com)", "&#32;www.bank.com", "log in: ftp://a.b"],
+)
+def test_a_label_in_which_another_address_stands_does_not_hide_where_it_leads_either(label: str):
+    hidden, same = (
+        shown(f"[{label}](https://evil.com)", "discord"),
+        shown("[at www.e.com.](https://www.e.com/x)", "slack"),
+    )
+    assert hidden["discord"].endswith("(<https://evil.com>)")
+    assert "](" not in hidden["discord"]
+    assert same["slack"] == "<https://www.e.com/x|at www.e.com.>"  # which hides nothing
+
+
 def test_a_label_that_is_another_address_does_not_hide_where_it_leads():
     masked = shown("[https://bank.com/login](https://evil.com)", "plain", "telegram", "slack")
     assert masked == {

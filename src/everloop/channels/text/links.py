@@ -13,7 +13,7 @@ _SCHEME = re.compile(r"(?:https?://[^\s/?#]|mailto:[^\s?]|tel:[\d+])", re.IGNORE
 _UNSAFE = re.compile(r"[\s<>\"'`|\\^{}()\[\]]")  # what ends or splits an address in some dialect
 _BARE = re.compile(r"(?<![\w@])https?://[^\s<>\"`|\\^{}]{1,2000}", re.IGNORECASE)
 _TRAILING = ".,;:!?*_~'"
-_LOOKS_LIKE_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)", re.IGNORECASE)
+_LIKE_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]{0,30}://|www\.)\S*", re.IGNORECASE)
 LONGEST = 2_000  # characters of an address that is still a link
 
 # As tools/untrusted.py: control characters, what has no width or turns the direction of writing, and tags, which spell
@@ -49,7 +49,7 @@ def linked(label: tuple[Run, ...], href: str) -> Iterator[Run]:
     style = label[0].style & ~CODE if label else 0
     for run in label[1:]:
         style &= run.style
-    if not address or (_LOOKS_LIKE_ADDRESS.match(text) and not _same(text, address)):
+    if not address or not all(_same(found[0], address) for found in _LIKE_ADDRESS.finditer(text)):
         yield from (Run(run.text, run.style) for run in label)
         if not href.lower().startswith("data:") and href.strip() != text.strip():
             yield Run(" (" if text else "(", style)
@@ -60,8 +60,8 @@ def linked(label: tuple[Run, ...], href: str) -> Iterator[Run]:
 
 
 def _same(text: str, address: str) -> bool:
-    """Whether a label that looks like an address leads to the host that it names."""
-    return _host(text.strip()) == _host(address)
+    """Whether what looks like an address in a label names the host that the link leads to."""
+    return _host(_trimmed(text)) == _host(address)
 
 
 def _host(address: str) -> str:

@@ -146,7 +146,7 @@ def _retry_after(text: str, now: float) -> float | None:
         return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):  # which a year of many digits raises
         return None
 
 
