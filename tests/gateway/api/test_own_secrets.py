@@ -61,6 +61,8 @@ async def test_one_keeps_ones_own_and_nobody_is_told_it(tmp_path: Path):
                 ("credentials/x", {"value": VALUE, "hosts": ["*"]}),
             )
         ]
+        places = ("keys/openai", "credentials/github")
+        taken = [(await clients.ask(who, "DELETE", f"/api/me/{it}"))[0] for who in ("bot", "brief") for it in places]
         annas = [await clients.ask("anna", "GET", f"/api/me/{what}") for what in ("keys", "credentials")]
         bens = [await clients.ask("ben", "GET", f"/api/me/{what}") for what in ("keys", "credentials")]
         said = (await agent.user("web:1").ask("/keys")).content
@@ -69,10 +71,11 @@ async def test_one_keeps_ones_own_and_nobody_is_told_it(tmp_path: Path):
         lines = [(row.deed, row.subject, row.detail) for row in await agent.store.audit() if "secret" in row.deed]
         await agent.erasures.erase(await agent.members.find("web:1"))
         left = await agent.store.secrets_of_people()
-        gone = [await clients.ask("ben", "DELETE", f"/api/me/{what}") for what in ("keys/openai", "credentials/github")]
+        gone = [await clients.ask("ben", "DELETE", f"/api/me/{it}") for it in places]
     assert may == {"owner": 409, "anna": 200, "ben": 200, "guest": 403, "bot": 403, "brief": 403}
     assert kept == {"owner": 200, "anna": 200, "guest": 403, "bot": 403, "brief": 403}
     assert [status for status, _ in refused] == [409] * 4
+    assert taken == [403] * 4
     assert [(status, [(each["provider"], each["problem"]) for each in told["keys"]]) for status, told in annas[:1]] == [
         (200, [("openai", "")])
     ]

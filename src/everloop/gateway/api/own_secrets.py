@@ -26,6 +26,7 @@ async def keep_own_key(call: ApiCall) -> ApiAnswer:
 
 
 async def forget_own_key(call: ApiCall) -> ApiAnswer:
+    _check_whole(call.principal)
     await call.agent.own_keys.forget(call.principal.user, call.path.name)
     return await _keys(call)
 
@@ -49,12 +50,14 @@ async def keep_credential(call: ApiCall) -> ApiAnswer:
 
 
 async def forget_credential(call: ApiCall) -> ApiAnswer:
+    _check_whole(call.principal)
     await call.agent.credentials.forget(call.principal.user, call.path.name)
     return await own_credentials(call)
 
 
 def _check_whole(principal: Principal) -> None:
-    """Raises Refused (403) for a token that is worth less than its person: who gives a key decides who reads along."""
+    """Raises Refused (403) for a token that is worth less than its person: who gives a key decides who reads along,
+    and who takes it away, who pays from then on."""
     principal.check_lasting()
     if missing := [scope for scope in SCOPES if scope not in principal.scopes]:
         whole = "This is kept by whoever logs in, or with a token of all scopes"
