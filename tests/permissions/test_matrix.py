@@ -102,8 +102,14 @@ async def statuses(door: Open, who: Any) -> dict[tuple[str, str], int]:
     return found
 
 
-# What these need of a token, beside what every credential may: a login sets its own password, a token not so.
-BY_TOKEN = {("POST", "/auth/password"): Permission(("admin",))}
+# What these need of a token, beside what every credential may: a login sets its own password, and takes away what was
+# kept, a token not so.
+WHOLE = Permission(tuple(SCOPES), Role.GUEST)
+BY_TOKEN = {
+    ("POST", "/auth/password"): Permission(("admin",)),
+    ("DELETE", "/api/me/keys/name"): WHOLE,
+    ("DELETE", "/api/me/credentials/name"): WHOLE,
+}
 
 
 def expected(status: int, needs: Permission, allowed: bool, known: bool) -> int:
