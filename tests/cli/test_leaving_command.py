@@ -57,7 +57,7 @@ async def test_all_that_is_somebodys_is_written_and_nothing_of_others(person: Pe
     )
     rows = written["tables/tokens.csv"].decode().splitlines()
     assert rows[1].startswith(f"{canary('anna', 'token')},read,20")
-    assert written["tables/usage.csv"].decode().splitlines()[1].endswith("m,,10,5,0,0,0,0.25")
+    assert written["tables/usage.csv"].decode().splitlines()[1].endswith("m,,10,5,0,0,0,0.25,0")
     everything = b"".join(packed.values())
     assert [word for word in (b"canaryben", b"hash of", canary("anna", "reply").encode()) if word in everything] == []
     assert (os.stat(tmp_path / "out.zip").st_mode & 0o777, os.stat(tmp_path / "out").st_mode & 0o777) == (0o600, 0o700)
