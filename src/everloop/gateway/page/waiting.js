@@ -35,7 +35,7 @@ export class WaitingView {
     };
     inside.append(...(each.kind !== "call" ? heldQuestion(each, decide) : question(each, decide)));
     return h("article.call.asks", {}, h("p.asked-in", {}, place ? h("a", { href: `#/c/${place.id}`, dir: "auto" }, place.title || say.untitled) : h("span", {}, each.session || told.nobodys),
-      each.requester && each.requester !== this.house.me.user ? h("span.facts", { dir: "auto" }, told.wantedBy(each.requester)) : null, each.until ? h("span.facts", {}, told.until(moment(each.until))) : null), inside);
+      h("span.facts", { dir: "auto" }, [each.requester && each.requester !== this.house.me.user && told.wantedBy(each.requester), each.until && told.until(moment(each.until))].filter(Boolean).join(" · "))), inside);
   }
 
   frame(frame) { if (frame.type === "approval" || frame.type === "news") this.load(); }
