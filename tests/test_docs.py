@@ -269,3 +269,12 @@ def test_the_changelog_and_the_package_know_the_version():
 def test_a_link_leads_somewhere(page):
     links = re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text())
     assert [link for link in links if not (ROOT / page).parent.joinpath(link).exists()] == []
+    parts = re.findall(r"\]\(([\w./-]*\.md|)#([^)]+)\)", (ROOT / page).read_text())
+    pages = [(f"{to}#{part}", (ROOT / page).parent / to if to else ROOT / page, part) for to, part in parts]
+    assert [link for link, path, part in pages if part not in _headings(path.read_text())] == []
+
+
+def _headings(text: str) -> set[str]:
+    """As links name them: in small letters, with dashes for blanks and without any other mark."""
+    titles = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}

@@ -11,20 +11,25 @@ import os
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
+TOKEN = os.environ.get("BOT_TOKEN") or sys.exit("BOT_TOKEN is not set: the first lines of this file say how.")
 GATEWAY = os.environ.get("BOT_GATEWAY", "http://127.0.0.1:18790")
 SEEN = Path(os.environ.get("BOT_SEEN", "platform_bot.seen"))  # ids of what was shown: a bot's own database
 HERE = {"platform": "demo", "platform_user_id": os.environ.get("USER", "me"), "attended": True}
 
 
 def call(method, path, body=None):
-    headers = {"Authorization": f"Bearer {os.environ['BOT_TOKEN']}", "Content-Type": "application/json"}
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     data = json.dumps(body).encode() if body is not None else None
     request = urllib.request.Request(GATEWAY + path, data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.load(answer)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as refused:  # the gateway says why
+        raise OSError(f"{refused.code}: {refused.read(1000).decode(errors='replace')}") from None
 
 
 def show(ids, text):

@@ -5,6 +5,8 @@ import json
 import pytest
 from tests.cli.person import Person, Ran, is_one_plain_sentence
 
+from everloop.cli.secrets import NO_SECRETS
+
 KEY, VALUE = b"sk-canary-annas\n", b"sk-canary-github\n"
 
 
@@ -24,7 +26,7 @@ async def test_what_is_a_persons_own_is_kept_listed_and_forgotten_and_never_told
         await person.run("secrets", "key", "forget", "openai", "--who", "Anna"),
     ]
     use = "sent to https://api.github.com as Authorization; to commands as $GITHUB"
-    assert kept == Ran(0, "", "Anna is asked at openai with a key of their own from now on.\n")
+    assert kept == Ran(0, "", "Models of openai answer Anna with a key of their own from now on.\n")
     assert told == Ran(0, "", f"github is kept for the tools of Anna: {use}.\n")
     assert [line.split()[:2] for line in listed.out.splitlines()] == [
         ["KIND", "NAME"],
@@ -37,7 +39,7 @@ async def test_what_is_a_persons_own_is_kept_listed_and_forgotten_and_never_told
         ["github"],
         ["openai"],
     ]
-    assert houses.out == "There are no secrets. Keep one with: everloop secrets set NAME\n"
+    assert houses.out == f"{NO_SECRETS}\n"
     assert [ran.status for ran in gone] == [0, 0, 0, 1]
     assert gone[2].out == "Anna keeps nothing of their own.\n"
     assert "canary" not in "".join(ran.out + ran.err for ran in (kept, told, listed, as_json, *gone))

@@ -8,6 +8,7 @@ from tests.cli.test_models_command import files_with
 from everloop.app.channels import channels_of, secrets_named
 from everloop.app.records import open_records
 from everloop.app.secrets import keep_secret, take_out
+from everloop.cli.secrets import NO_SECRETS
 from everloop.errors import SettingsError, VaultLocked
 from everloop.settings.shape import Settings
 
@@ -26,7 +27,7 @@ async def test_a_secret_is_kept_listed_and_forgotten_and_never_told(person: Pers
     assert '"name":"hook.one"' in as_json.out.replace(" ", "")
     assert await person.run("models", "key", "list") == Ran(0, "", "There are no keys in the vault.\n")
     assert await person.run("secrets", "forget", "hook.one") == Ran(0, "", "hook.one is forgotten.\n")
-    assert (await person.run("secrets")).out == "There are no secrets. Keep one with: everloop secrets set NAME\n"
+    assert (await person.run("secrets")).out == f"{NO_SECRETS}\n"
 
 
 async def test_what_lies_open_would_be_found(person: Person):

@@ -170,3 +170,5 @@ def test_the_requester_is_told_roles_and_places_and_nothing_that_leads_to_somebo
         "administrator in the page,"
     )
     assert not re.search(r"47|p\d", told)
+    by_bot = who_was_asked([ReachedApprover("p1", Role.ADMIN, "platform:discord//@4711")])
+    assert by_bot.startswith("That is not yours to allow. I have asked an administrator on discord, and")

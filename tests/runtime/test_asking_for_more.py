@@ -168,7 +168,8 @@ async def test_a_requester_answers_for_their_own_budget_where_the_settings_let_t
             await agent.decide(approval.id, True, BERT)
         told = (await agent.ask("/approve", ROOM, author=ANNA)).content
         hidden = (await agent.ask("/approve", ROOM, author=BERT)).content
-        await agent.ask(f"/approve {approval.id}", ROOM, author=ANNA)
+        yes = (await agent.ask(f"/approve {approval.id}", ROOM, author=ANNA)).content
+        assert yes == "Going beyond the budget is allowed."
         assert (await turn).content == "ok"
         await agent.budgets.assign(HOUSE, "month", dollars(0))
         turn = asyncio.ensure_future(agent.ask("more", ROOM, author=ANNA, attended=True))
@@ -179,7 +180,7 @@ async def test_a_requester_answers_for_their_own_budget_where_the_settings_let_t
         await agent.decide(both.id, False)
         with pytest.raises(TurnFailed):
             await turn
-    assert approval.text == f"{STARTS}You have spent $0.00 of $0.00 this month.{ENDS}"
+    assert approval.text == f"{STARTS}{ANNA} has spent $0.00 of $0.00 this month.{ENDS}"
     assert (told.startswith(STARTS), hidden) == (True, "Nothing waits for permission here.")
 
 

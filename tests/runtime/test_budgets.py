@@ -18,7 +18,7 @@ from everloop.core.tool import Effect
 from everloop.errors import BadRequest, StreamCut, TurnFailed
 from everloop.ports.budgets import DOLLAR, GUESTS, HOUSE, Bound, Cost, Limit, Spending
 from everloop.ports.events import AnswerGiven, Event, Warned
-from everloop.runtime.budget_words import said_full
+from everloop.runtime.budget_words import said_full, shown_money
 from everloop.runtime.budgets import BudgetControl, Payer
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait
 from everloop.testing.clock import SimulatedClock
@@ -58,6 +58,13 @@ async def refused(agent: everloop.Agent, session: str = ROOM, author: str = ANNA
 
 async def spent(agent: everloop.Agent, owner: str = ANNA) -> Spending:
     return (await agent.store.spending([owner]))[0]
+
+
+def test_money_is_told_with_its_cents_and_no_zeros_behind_them():
+    amounts = (0, 1, 500_000_000, 120_000_000, 12_345_000, 1_500_000_000, 40_000_000_000)
+    assert [shown_money(each) for each in amounts] == [
+        *("$0.00", "$0.00", "$0.50", "$0.12", "$0.012345", "$1.50", "$40.00")
+    ]
 
 
 async def test_of_a_hundred_turns_at_once_on_a_budget_of_ten_calls_ten_are_answered(tmp_path: Path):

@@ -5,17 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.store.town import GROUP, KINDS, NAMES, ROOM, Town, canary, dumped, tables_holding
 
 from everloop.core.log import Compacted, ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Message, said
 from everloop.core.people import ERASED, Role
+from everloop.core.prompt import Usage
 from everloop.core.thread import Thread
 from everloop.errors import MailRefused
 from everloop.ports import Store
 from everloop.ports.directory import Person
-from everloop.ports.rows import Commit, Lease
+from everloop.ports.rows import Commit, Lease, Spent
 from everloop.readings.erasing import BLANK, NO_SUMMARY
 
 IN_TABLES = {
@@ -159,12 +161,18 @@ async def test_a_place_of_two_through_a_bot_goes_as_a_whole_and_a_room_does_not(
         receipt = await town.store.receive(inbound)
         heard = [UserSaid(said(f"canary{name} here"), f"fake:{name}", str(at)) for name in authors]
         commit = Commit(heard, absorbed=[receipt.id], ended=[(receipt.id, 1)], release=True, state="resting")
-        await town.store.commit(Lease(receipt.thread), commit)
-    paths = [path for path in await town.exported("anna") if path.startswith("conversations/")]
-    assert len(paths) == 4  # of her own conversation, and of the place of two
+        spent = [Spent(1, f"m{len(authors)}", Usage(7, 3), 0.5, requester=f"fake:{authors[-1]}")]
+        await town.store.commit(Lease(receipt.thread), structs.replace(commit, usage=spent))
+        town.log(f'{{"message":"turn given up","session":"{at}"}}\n')
+    given = await town.exported("anna")
+    assert len([path for path in given if path.startswith("conversations/")]) == 4  # of her own, and the place of two
+    rows = given["tables/usage.csv"].decode().splitlines()[1:]
+    assert [row.split(",")[1] for row in rows] == ["m", "m1", "m1"]  # what she asked for, anywhere
     gone = await town.erase("anna")
     assert (gone["conversations"], gone["messages in groups"]) == (2, 3)
     assert await tables_holding(home, "canaryanna") == await tables_holding(home, "@anna") == []
+    assert town.holding("fake//@anna") == []
+    assert town.holding("fake//room") != []
     assert sorted(each.session for each in await town.store.conversations("owner")) == [
         "platform:fake//@both",
         "platform:fake//room",

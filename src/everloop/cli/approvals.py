@@ -108,7 +108,7 @@ async def _decide(records: Records, arguments: argparse.Namespace, allow: bool, 
     letter, grant = await approvals.decide(approval, allow, "owner", chosen)
     await records.store.receive(letter)
     kept = await approvals.keep(letter, grant)
-    terminal.answer(f"{approval.tool} ({approval.id}) is {'allowed' if allow else 'not allowed'}.")
+    terminal.answer(f"{approval.subject} ({approval.id}) is {'allowed' if allow else 'not allowed'}.")
     if grant and kept:
         terminal.note(f"So is, {extent(grant, time.time())}: {described(grant, grant.thread)}")
         terminal.note(f"Take it back with: everloop approvals revoke {grant.id}")

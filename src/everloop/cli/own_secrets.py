@@ -55,7 +55,7 @@ async def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         match arguments.word, getattr(arguments, "deed", ""):
             case "key", "set":
                 notes = await keep_own_key(vault, person.id, name, given, records.settings)
-                told = f"{person.name} is asked at {name} with a key of their own from now on."
+                told = f"Models of {name} answer {person.name} with a key of their own from now on."
                 terminal.tell(" ".join([told, *notes]))
             case "credential", "set":
                 row = await keep_credential(vault, name, _credential(arguments, given))

@@ -18,6 +18,10 @@ MORE = (
     "a person's own is kept with --who: by `secrets key` a key of a model provider, which is used for that person and "
     "nobody else, and paid by them; by `secrets credential` what their tools may send to the hosts that are named."
 )
+NO_SECRETS = (
+    "The house keeps no secrets. Keep one with: everloop secrets set NAME\n"
+    "What is a person's own is shown with: everloop secrets list --who WHO"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,5 +63,5 @@ def _read(name: str) -> str:
 
 def to_text(kept: dict[str, float]) -> str:
     if not kept:
-        return "There are no secrets. Keep one with: everloop secrets set NAME"
+        return NO_SECRETS
     return table(("NAME", "KEPT"), [(name, clock(at)) for name, at in kept.items()])

@@ -137,7 +137,7 @@ def _counts(row: SpentRow | UsedRow) -> tuple[str, ...]:
 
 def _cost(row: SpentRow | UsedRow) -> str:
     """To the house, and what people have paid with keys of their own."""
-    own = f" + {dollars(row.own_cost)} own" if row.own_calls else ""
+    own = f" + {dollars(row.own_cost, 0 if row.own_cost else row.unpriced)} own" if row.own_calls else ""
     return f"{dollars(row.cost, row.unpriced)}{own}"
 
 

@@ -106,6 +106,9 @@ class Grant(Struct, frozen=True):
     call: str = ""
 
 
+GOING_BEYOND = "Going beyond the budget"
+
+
 class Approval(Struct, frozen=True):
     """A question that waits for an answer. `text` is the whole call as it would run, `choices` are the words by which
     the like of it can be allowed ahead."""
@@ -123,6 +126,11 @@ class Approval(Struct, frozen=True):
     choices: tuple[str, ...] = ()
     held: Held | None = None  # it is about no call but this change of a file, which waits as long as it takes
     overrun: Overrun | None = None  # it is about no call but about asking a model beyond a budget
+
+    @property
+    def subject(self) -> str:
+        """What is said to be allowed or not."""
+        return GOING_BEYOND if self.overrun else self.tool
 
     @property
     def kind(self) -> "ApprovalKind":

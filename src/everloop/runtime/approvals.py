@@ -20,7 +20,7 @@ from ..core.wording import one_line
 from ..errors import GrantRefused, MailRefused
 from ..ports import Audit, Clock, Grants, Log, Mailroom, People, PromptFiles
 from ..ports.audit import acting_as, line_of, speaking_for
-from ..ports.permission import Allowance, Approval, Grant, Held, WantedCall
+from ..ports.permission import GOING_BEYOND, Allowance, Approval, Grant, Held, WantedCall
 from ..ports.rows import Timer
 from ..readings.grants import DAY, choices_of, covers, granted
 from ..readings.held import difference, why_of
@@ -90,7 +90,7 @@ def settled(thread: Thread, answered: Answered) -> list[Outbound]:
     if asked is None or not asked.told or answered.by.startswith("grant:"):
         return []
     name = approval_id(thread.id, asked.answer, asked.place, asked.digest)
-    what = BEYOND if asked.overrun else thread.open_calls[answered.place].name
+    what = GOING_BEYOND if asked.overrun else thread.open_calls[answered.place].name
     text = f"{what} ({name}) {_SETTLED[answered.verdict]}."
     return [
         Outbound(f"settled:{name}:{each.person}", Address.parse(each.session), text, "notice")

@@ -67,9 +67,15 @@ class Approvers:
         return ""
 
 
+def _way_to(session: str) -> str:
+    """A channel; of what a bot passes on, the platform, as people know that one."""
+    channel, _, place = session.partition(":")
+    return place.partition("/")[0] if traits_of(channel).polled else channel
+
+
 def who_was_asked(reached: Sequence[ReachedApprover]) -> str:
     """For whoever has to wait: by role and where, and nothing that leads to somebody."""
-    counted = Counter((each.role is Role.OWNER, each.session.partition(":")[0]) for each in reached)
+    counted = Counter((each.role is Role.OWNER, _way_to(each.session)) for each in reached)
     told = [
         f"{'the owner' if owner else 'an administrator' if count == 1 else f'{count} administrators'} "
         f"{f'on {channel}' if channel else 'in the page'}"

@@ -67,7 +67,10 @@ def said_spent(bound: Bound, you: str = YOU) -> str:
 
 def shown_money(money: int) -> str:
     amount = dollars(money)
-    return f"${amount:,.2f}" if amount >= 1 or not amount else f"${amount:.6f}".rstrip("0")
+    if amount >= 1 or not amount:
+        return f"${amount:,.2f}"
+    cents, fractions = f"${amount:.6f}"[:5], f"{amount:.6f}"[4:]
+    return f"{cents}{fractions.rstrip('0')}"
 
 
 def shown_time(moment: float) -> str:

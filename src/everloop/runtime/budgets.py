@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct, structs
 
 from ..core.overrun import Account, Overrun
-from ..core.people import Role
+from ..core.people import OWNER, Role
 from ..core.prompt import Usage
 from ..ports import Budgets
 from ..ports.budgets import (
@@ -33,7 +33,7 @@ from ..ports.budgets import (
     room_for_answer,
     used_by,
 )
-from .budget_words import Reader, said_beyond, said_full, said_spent
+from .budget_words import YOU, Reader, said_beyond, said_full, said_spent
 
 SECONDS = 1.0  # for which limits are known
 PEOPLE = 10_000  # whose limits are remembered
@@ -262,9 +262,10 @@ class BudgetControl:
             return None
         theirs = all(bound.account.owner == payer.id for bound in denied.full)
         own = ask == "requester" and theirs and payer.id == payer.requester
+        who = YOU if payer.id == OWNER else f"{payer.id} has"  # others read it, too, but for the owner's
         return Overrun(
             accounts=tuple(bound.account for bound in denied.full),
-            question=said_beyond(denied.full, payer.reader, denied.cost, "You have" if own else f"{payer.id} has"),
+            question=said_beyond(denied.full, payer.reader, denied.cost, who),
             refusal=denied.text,
             least=Role.ADMIN if theirs and payer.role < Role.ADMIN else Role.OWNER,
             answerer=payer.id if own else "",

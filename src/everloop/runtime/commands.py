@@ -224,7 +224,7 @@ class SlashCommands:
         except MailRefused as error:
             return CommandEffect(inbound, "none", sentence(error))
         ahead = f" So is, {extent(grant, self._clock.now())}: {described(grant, grant.thread)}." if grant else ""
-        reply = f"{approval.tool} is {'allowed' if allow else 'not allowed'}.{ahead}"
+        reply = f"{approval.subject} is {'allowed' if allow else 'not allowed'}.{ahead}"
         if approval.address != session:
             decided = structs.replace(answer, event=f"decision:{approval.id}")
             return CommandEffect(inbound, "none", reply, ANSWERED, decided, grant)

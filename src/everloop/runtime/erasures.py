@@ -109,7 +109,7 @@ class Erasures:
         """Erase one whom `find` has found; what was removed, by kind. Raises MailRefused when it has begun, and has to
         wait for something; StoreError, HomeError."""
         gone = await self.belongings(person)
-        rows = await self._store.threads_of(person.principals)
+        rows = [*await self._store.threads_of(person.principals), *await self._spoken_alone(person.principals)]
         words = {word for row in rows for word in (row.id, row.session)}
         erasure = Erasure(person.id, person.principals, tuple(sorted({*person.principals, *words})))
         job = await self._store.begin_erasing(person, _encoded(erasure))
@@ -118,6 +118,11 @@ class Erasures:
         reach("erasure.begun")
         await self._see_it_done(job)
         return gone
+
+    async def _spoken_alone(self, people: Sequence[str]) -> list[ThreadRow]:
+        """Conversations that are another's by name, as of the owner's bot, in which they alone have spoken."""
+        rows = await self._store.threads_naming(people)
+        return [row for row in rows if is_of_theirs_alone(row.session, await self._store.history(row.id), people)]
 
     async def work(self, row: JobRow) -> str:
         """As the scheduler has it done."""

@@ -9,7 +9,10 @@ from ..core.message import said
 from ..core.people import OWNER
 
 ALONE = "What you keep is nobody else's business, so I say it only where we are alone."
-WHERE = "in the page, under Manage, Access, or with: everloop secrets"
+WHERE = (
+    "in the page, under Manage, Access. Who has no way in there asks whoever runs this: everloop users invite lets "
+    "somebody in, and everloop secrets keeps it for them"
+)
 NOT_HERE = (
     "A key is not taken in a chat: what is typed there may be read by others, and stays. If that was one, change it "
     f"where it is from, and give the new one {WHERE}."
@@ -36,7 +39,7 @@ class KeyCommand:
         if letter.principal:
             return inbound, ALONE
         keys, credentials = self._kept(letter.author)
-        told = f"You are asked with keys of your own at {', '.join(keys)}, and pay for that yourself."
+        told = f"Models are asked with your own keys at {', '.join(keys)}, and you pay there yourself."
         lines = [told] if keys else []
         lines += [f"Your tools may use, by name: {', '.join(credentials)}."] if credentials else []
         lines += [f"Change that {WHERE}."] if lines else []

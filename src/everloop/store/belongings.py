@@ -26,7 +26,7 @@ class Belonging(Struct, frozen=True, kw_only=True):
     told: str = ""
     names: str = ""
     prefix: str = ""  # before a person's id in `key`
-    also: str = ""  # another column in which they are named, to be unnamed there, too
+    also: str = ""  # another column by which a row is theirs, to be unnamed there, too
     counts: str = ""  # of their rows, those that are told; "": all
 
 

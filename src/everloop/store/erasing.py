@@ -74,8 +74,9 @@ class ErasingRows(Database):
 
     async def rows_of(self, table: str, people: Sequence[str], skip: int, limit: int) -> Sequence[Sequence[Any]]:
         [belonging] = [each for each in BELONGINGS if each.table == table]
+        whose = " OR ".join(f"{column} {_THEM}" for column in (belonging.key, belonging.also) if column)
         return await self._ask(
-            f"SELECT {', '.join(belonging.export)} FROM {table} WHERE {belonging.key} {_THEM} "
+            f"SELECT {', '.join(belonging.export)} FROM {table} WHERE {whose} "
             f"ORDER BY {belonging.order or belonging.export[0]} LIMIT $2 OFFSET $3",
             _keys(belonging, people),
             limit,

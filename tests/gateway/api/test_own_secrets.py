@@ -90,7 +90,7 @@ async def test_one_keeps_ones_own_and_nobody_is_told_it(tmp_path: Path):
     }
     assert bens[1] == (200, {"credentials": []})
     assert said.splitlines()[:2] == [
-        "You are asked with keys of your own at openai, and pay for that yourself.",
+        "Models are asked with your own keys at openai, and you pay there yourself.",
         "Your tools may use, by name: github.",
     ]
     assert typed.startswith("A key is not taken in a chat")

@@ -277,7 +277,7 @@ async def test_what_somebody_else_wants_is_asked_of_the_owner_where_their_bot_fe
         _, allowed = await bot.say(told["7"]["approval"]["allow"])
         (item,) = await bot.fetch()
     assert (status, {user: each["kind"] for user, each in told.items()}) == (202, {"7": "question", "9": "notice"})
-    assert "the owner on platform" in told["9"]["content"]
+    assert "the owner on discord" in told["9"]["content"]
     assert (allowed["error"], item["platform_user_id"], item["content"]) == (None, "9", "It is done.")
 
 

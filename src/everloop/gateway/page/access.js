@@ -59,7 +59,7 @@ export class AccessTab {
     };
     return h("form.tile", { onsubmit: submit }, h("b", {}, told.tokensTitle),
       h("small", {}, told.tokensHint),
-      known.map((each) => h("div.row.spread", {}, h("span", { title: told.made(moment(each.at)) }, told.tokenRow(each.name, each.scopes.join(", "), each.platforms.join(", "))),
+      known.map((each) => h("div.row.spread", { style: { "flex-wrap": "nowrap" } }, h("span", { dir: "auto", style: { "overflow-wrap": "anywhere", "min-width": 0 }, title: told.made(moment(each.at)) }, told.tokenRow(each.name, each.scopes.join(", "), each.platforms.join(", "))),
         iconButton("close", told.revokeNamed(each.name), () => this.revoke(each)))),
       name, h("div.row", {}, boxes), platforms, h("div.row", {}, h("button", { type: "submit" }, told.makeToken)));
   }

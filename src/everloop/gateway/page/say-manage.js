@@ -45,7 +45,7 @@ export const told = spoken({
   ],
 
   // Questions, versions, previews
-  nothingWaits: "Nothing waits for you", nothingWaitsHint: "Questions of all conversations stand here until you answer them.", nobodys: "no conversation", until: (time) => `until ${time}`,
+  nothingWaits: "Nothing waits for you", nothingWaitsHint: "Questions of all conversations stand here until you answer them.", nobodys: "no conversation", until: (time) => `until ${time}`, wantedBy: (who) => `for ${who}`,
   version: (at, all) => `${at}/${all}`, versionBefore: "Version before", versionAfter: "Next version",
   downloadToOpen: "It cannot be shown here. Download it to open it.",
 
@@ -69,7 +69,7 @@ export const told = spoken({
   scopes: { read: "look at everything", chat: "speak and change conversations", approve: "answer questions", admin: "settings and tokens" },
   password: "Password", currentPassword: "Current password", newPassword: "New password", newPasswordHint: "New password, 8 characters or more", passwordSet: "The password is set. Other browsers are logged out.",
   hasPassword: "With it you log in from any browser.", noPassword: "There is none yet: set one, or you will need a new link each time you log in.", changePassword: "Change password", setPassword: "Set password",
-  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket and /v1.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", tokenPlatforms: "Platforms that a bot with this token speaks for", tokenPlatformsHint: "Bot's platforms: discord, irc",
+  tokensTitle: "Tokens for programs", tokensHint: "Sent as Authorization: Bearer …, to the API, the WebSocket, /v1 and, for bots, /message.", tokenName: "Name of the token", tokenExample: "Name, such as laptop", makeToken: "Create token", tokenPlatforms: "Platforms that a bot with this token speaks for", tokenPlatformsHint: "Bot's platforms: discord, irc",
   tokenRow: (name, scopes, platforms) => (platforms ? `${name}: ${scopes}; speaks for ${platforms}` : `${name}: ${scopes}`), made: (time) => `made ${time}`,
   newToken: "The new token", shownOnce: "It is shown this once; only a hash of it is kept.", copy: "Copy", done: "Done",
   revoke: "Revoke", revokeNamed: (name) => `Revoke ${name}`, revokeTitle: (name) => `Revoke ${name}?`, revokeText: "Programs that use it are refused from this moment on.",

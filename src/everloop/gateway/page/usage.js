@@ -74,7 +74,7 @@ function totals(rows) {
   const unpriced = all((row) => row.unpriced);
   const tile = (name, value, more = "") => h("div.tile", {}, h("span", {}, name), h("b", {}, value), h("small", {}, more));
   return h("div.tiles", {},
-    tile(told.cost, dollars(all((row) => row.cost)), all((row) => row.own_calls) ? told.ownPaid(dollars(all((row) => row.own_cost))) : unpriced ? told.unpriced(count(unpriced)) : told.priced),
+    tile(told.cost, unpriced && !all((row) => row.cost) ? told.notKnown : dollars(all((row) => row.cost)), all((row) => row.own_calls) ? told.ownPaid(unpriced && !all((row) => row.own_cost) ? told.notKnown : dollars(all((row) => row.own_cost))) : unpriced ? told.unpriced(count(unpriced)) : told.priced),
     tile(told.calls, count(all((row) => row.calls)), told.toModels),
     tile(told.read, count(input), told.fromCache(input ? Math.round((all((row) => row.cache_read) / input) * 100) : 0)),
     tile(told.written, count(all((row) => row.output)), told.thought(count(all((row) => row.reasoning)))));

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { decided, question } from "./card.js";
 import { h, toast } from "./dom.js";
-import { heldQuestion } from "./held-question.js";
+import { heldQuestion, settled } from "./held-question.js";
 import { told } from "./say-manage.js";
 import { say } from "./say.js";
 import { moment } from "./words.js";
@@ -29,13 +29,13 @@ export class WaitingView {
     const inside = h("div.asking");
     const decide = async (allow, ahead = null) => {
       if (!await decided(inside, each.id, allow, ahead)) return;
-      toast(allow ? say.allowed : say.verdicts.denied);
+      toast(each.kind !== "call" ? settled(each.kind, allow) : allow ? say.allowed : say.verdicts.denied);
       this.house.changed();
       await this.load();
     };
     inside.append(...(each.kind !== "call" ? heldQuestion(each, decide) : question(each, decide)));
     return h("article.call.asks", {}, h("p.asked-in", {}, place ? h("a", { href: `#/c/${place.id}`, dir: "auto" }, place.title || say.untitled) : h("span", {}, each.session || told.nobodys),
-      each.until ? h("span.facts", {}, told.until(moment(each.until))) : null), inside);
+      h("span.facts", { dir: "auto" }, [each.requester && each.requester !== this.house.me.user && told.wantedBy(each.requester), each.until && told.until(moment(each.until))].filter(Boolean).join(" · "))), inside);
   }
 
   frame(frame) { if (frame.type === "approval" || frame.type === "news") this.load(); }
