@@ -168,10 +168,12 @@ async def test_a_place_of_two_through_a_bot_goes_as_a_whole_and_a_room_does_not(
     assert len([path for path in given if path.startswith("conversations/")]) == 4  # of her own, and the place of two
     rows = given["tables/usage.csv"].decode().splitlines()[1:]
     assert [row.split(",")[1] for row in rows] == ["m", "m1", "m1"]  # what she asked for, anywhere
+    town.log('{"message":"turn given up","session":"platform:fake//@anna2"}\n')
     gone = await town.erase("anna")
     assert (gone["conversations"], gone["messages in groups"]) == (2, 3)
     assert await tables_holding(home, "canaryanna") == await tables_holding(home, "@anna") == []
-    assert town.holding("fake//@anna") == []
+    assert town.holding('fake//@anna"') == []
+    assert town.holding("fake//@anna2") != []
     assert town.holding("fake//room") != []
     assert sorted(each.session for each in await town.store.conversations("owner")) == [
         "platform:fake//@both",

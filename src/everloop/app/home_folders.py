@@ -4,6 +4,7 @@ the build (tests/app/test_home_folders.py), as a table does that store/belonging
 import asyncio
 import math
 import os
+import re
 import stat
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -128,8 +129,9 @@ class HomeFoldersOf:
                     shutil.rmtree(folder)
         for left in (self._home / "logs").glob("*.erasing"):  # by a process that was killed
             left.unlink(missing_ok=True)
-        for path in sorted((self._home / "logs").glob("everloop.log*")):
-            _drop_lines(path, [word.encode() for word in words])
+        if told := [word.encode() for word in words if word]:
+            for path in sorted((self._home / "logs").glob("everloop.log*")):
+                _drop_lines(path, told)
 
     def _copies(self) -> list[Path]:
         return sorted(self._home.glob("everloop.db.before-*"))
@@ -214,11 +216,13 @@ def _private(path: str, flags: int) -> int:
 
 
 def _drop_lines(path: Path, words: Collection[bytes]) -> None:
-    """Processes that write to it notice that it is another file."""
+    """Those with one of the words: `discord:7` is not in a line of `discord:77`. Processes that write to it notice that
+    it is another file."""
+    told = re.compile(rb"(?<![0-9A-Za-z])(?:%s)(?![0-9A-Za-z])" % b"|".join(map(re.escape, words)))
     part = path.with_name(f"{path.name}.erasing")
     try:
         with open(path, "rb") as lines, open(part, "wb", opener=_private) as kept:
-            kept.writelines(line for line in lines if not any(word in line for word in words))
+            kept.writelines(line for line in lines if not told.search(line))
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

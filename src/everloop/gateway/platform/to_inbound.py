@@ -61,7 +61,7 @@ async def write(agent: TurnAgent, request: web.Request) -> Inbound:
     server = "/".join(address.chat.split("/")[:2]) if message.platform_server_id else ""  # of that platform
     letter = Said(tuple(parts), author, str(address), unattended=not message.attended, principal=whose, server=server)
     if scope := lacking(principal, letter):
-        raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")
+        raise Refused(403, "forbidden", f"Whoever runs this bot has to give it a token of the scope {scope} for that.")
     named = f"{escaped(bot)}/{address}/{escaped(message.id)}" if message.id else ""
     event = named or event_of(bot, principal.credential, CHANNEL, plain)
     return Inbound(address, event, letter, bot)
