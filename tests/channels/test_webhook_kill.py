@@ -41,9 +41,12 @@ async def test_each_webhook_is_answered_once_however_often_the_gateway_is_killed
         person.environment["EVERLOOP_CHANNELS__WEBHOOK__SECRET"] = SECRET
         gateway = await start(person, port)
 
+        asked: set[str] = set()
+
         async def talk(chat: int) -> None:
             for number in range(MESSAGES):
                 event = f"{chat}-{number}"
+                asked.add(event)
                 await post(gateway.url, event, message(event, f"chat {chat}", f"user{chat}"))
                 if chosen.random() < 0.5:
                     await post(gateway.url, event, message(event, f"chat {chat}", f"user{chat}"))
@@ -52,8 +55,11 @@ async def test_each_webhook_is_answered_once_however_often_the_gateway_is_killed
         async with asyncio.TaskGroup() as group:
             for chat in range(CHATS):
                 group.create_task(talk(chat))
+            interrupted: set[str] = set()
             for kill in range(KILLS):
                 await program.has((kill + 1) * CHATS * MESSAGES // (KILLS + 2))
+                await program.answered(interrupted)  # a turn that is interrupted three times in a row is given up
+                interrupted = {*asked}
                 await gateway.kill()
                 gateway = await start(person, port)
         # What was taken just before a kill is sent once more, and may be refused then: it waits for its next attempt.
