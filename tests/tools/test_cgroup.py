@@ -84,7 +84,7 @@ async def see_gone(pid: int) -> None:
 async def running(place: World, commands: SandboxedCommands) -> AsyncIterator[int]:
     """The process of a command in the background, that has begun."""
     mark = f"everloop-mark-{os.urandom(4).hex()}"
-    text = f"echo on; sleep 600; : {mark}"
+    text = f"sleep 600 & echo on; wait; : {mark}"  # so that what it starts is there when it has begun
     job = structs.replace(place.job("/bin/sh", "-c", text, limits=structs.replace(TIGHT, seconds=0)), background=True)
     await commands.run(context(), job)
     await commands.output("t", "b1-0", 0, 100, 20)
