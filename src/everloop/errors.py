@@ -252,6 +252,10 @@ class ChannelDown(EverloopError):
         self.retry_after = retry_after
 
 
+class ChannelRefused(EverloopError):
+    """The platform does not let us in: its token is wrong, or was taken back. It says what to do."""
+
+
 class Undeliverable(EverloopError): ...
 
 

@@ -9,9 +9,8 @@ from msgspec import structs
 
 from everloop.core.log import ModelSaid
 from everloop.core.mail import Address, Outbound, ReplyTo
-from everloop.core.message import Made, Media
 from everloop.errors import Undeliverable
-from everloop.ports.channel import OutgoingPart, Rendered
+from everloop.ports.channel import OutgoingFile, OutgoingPart, Rendered
 from everloop.ports.rows import Commit, Lease, OutboxRow, OutboxState
 from everloop.runtime.outbox import BLIND, LASTS, LATE, LEAST, Outbox, parts_of
 from everloop.store.sqlite import SqliteStore
@@ -316,12 +315,21 @@ async def test_what_leaves_late_says_so():
 
 
 def test_an_answer_becomes_a_part_for_each_text_with_the_files_at_the_last():
-    made = (Made(Media("f", "text/plain", "a.txt", "owner"), 3),)
-    answer = Outbound("k", Address("fake", "room"), "one two", files=made)
-    found = parts_of(answer, ("one", "two"), ReplyTo("there"))
+    answer, files = Outbound("k", Address("fake", "room"), "one two"), (OutgoingFile("a.txt", "text/plain", b"a"),)
+    found = parts_of(answer, ("one", "two"), ReplyTo("there"), files, enclosed=True)
     assert [(part.key, part.text, part.files, part.number, part.of, part.reply_to) for part in found] == [
         ("k", "one", (), 0, 2, "there"),
-        ("k/1", "two", made, 1, 2, "there"),
+        ("k/1", "two", files, 1, 2, "there"),
+    ]
+
+
+def test_files_that_do_not_travel_with_a_text_are_parts_of_their_own_if_the_channel_takes_them():
+    answer = Outbound("k", Address("fake", "room"), "one")
+    small, large = OutgoingFile("a.txt", "text/plain", b"a"), OutgoingFile("b.txt", "text/plain")
+    found = parts_of(answer, ("one",), ReplyTo("there"), (small, large), enclosed=False)
+    assert [(part.key, part.text, part.files, part.number, part.of) for part in found] == [
+        ("k", "one", (large,), 0, 2),
+        ("k/1", "", (small,), 1, 2),
     ]
 
 

@@ -118,8 +118,8 @@ class Bouncer:
 async def test_whom_admission_declines_is_never_committed():
     inbox = Inbox()
     reception = Reception(RecordingChannel(), inbox, None, Bouncer(), None)
-    assert await reception.deliver(incoming("e1")) == Delivered(refused="nobody knows you")
-    assert await reception.deliver(incoming("e2", account="boss")) == Delivered()
+    assert await reception(incoming("e1")) == Delivered(refused="nobody knows you")
+    assert await reception(incoming("e2", account="boss")) == Delivered()
     assert inbox.taken == [("fake:room", "owner", "owner")]
 
 
@@ -131,9 +131,9 @@ class Nobody:
 async def test_a_group_belongs_to_the_chat_and_a_conversation_of_two_to_the_person():
     inbox = Inbox()
     reception = Reception(RecordingChannel(), inbox, None, AdmitPeople(Nobody(), lambda: "guest"), None)
-    await reception.deliver(incoming("e1", direct=False))
-    await reception.deliver(incoming("e2", chat="anna"))
-    await reception.deliver(incoming("e3", chat="me", account="owner"))
+    await reception(incoming("e1", direct=False))
+    await reception(incoming("e2", chat="anna"))
+    await reception(incoming("e3", chat="me", account="owner"))
     assert inbox.taken == [
         ("fake:room", "fake:anna", "chat:fake/room"),
         ("fake:anna", "fake:anna", "fake:anna"),
@@ -154,12 +154,12 @@ class Showing(Heard):
     def manifest(self) -> Manifest:
         return Manifest("fake", Traits(once=True, preview=0.01, typing=60.0))
 
-    async def preview(self, address: Address, shown: str, text: str) -> str:
+    async def preview(self, address: Address, shown: str, text: str, reply_to: str) -> str:
         self.told.append(("preview", str(address), shown, text))
         self.drafted.set()
         return "draft 1"
 
-    async def signal(self, address: Address, what: str) -> None:
+    async def signal(self, address: Address, what: str, reply_to: str) -> None:
         self.told.append(("signal", str(address), what))
         if what == "done":
             self.over.set()
@@ -191,7 +191,7 @@ async def test_a_channel_shows_that_something_is_written_and_what_and_takes_it_a
 
 async def test_a_preview_that_fails_costs_the_answer_nothing(house):
     class Broken(Showing):
-        async def preview(self, address: Address, shown: str, text: str) -> str:
+        async def preview(self, address: Address, shown: str, text: str, reply_to: str) -> str:
             self.drafted.set()
             raise SystemExit
 

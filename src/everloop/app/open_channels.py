@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..core.message import Part
 from ..files.attachments import Attachments
-from ..ports import Admission, Bus, Channel, Clock, Store
+from ..ports import Admission, Bus, Channel, Clock, Files, Store
 from ..ports.channel import Hook
 from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..runtime.inbox import Inbox
@@ -43,6 +43,7 @@ class OpenChannels:
         inbox: Inbox,
         store: Store,
         attachments: Attachments,
+        files: Files,
         bus: Bus,
         clock: Clock,
         lease_seconds: float,
@@ -55,7 +56,7 @@ class OpenChannels:
             channel.manifest.name: OpenChannel(
                 Reception(channel, inbox, store, admission, enclose_file),
                 Ownership(store, f"channel:{channel.manifest.name}", lease_seconds),
-                Outbox(store, channel, clock=clock),
+                Outbox(store, channel, clock=clock, files=files),
             )
             for channel, admission in channels
         }

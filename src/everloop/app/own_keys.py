@@ -8,6 +8,7 @@ is made for one person, and is handed to nobody else.
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +27,7 @@ from ..runtime.own_keys import AskedProvider
 from ..settings import Settings
 from .build import Built
 from .personal import LOCKED, PersonalSecrets
+from .waiting_models import Absent
 
 _log = logging.getLogger("everloop.keys")
 
@@ -87,15 +89,16 @@ class OwnProviderKeys:
         made = self._made.get((person, choice.name))
         if made and made[0] is library and made[1] == at:
             return made[2]
+        refused = partial(Absent, choice.host.name, refusal=OwnKeyRefused)
         try:
             kept = await opened_key(self._vault_of(person), choice.host.name)
         except VaultLocked as error:
             _log.warning("a key of somebody's own cannot be read: %s", error)
-            return NoKey(choice.host.name, f"Your own key for {choice.host.name} {LOCKED}")
+            return refused(f"Your own key for {choice.host.name} {LOCKED}")
         if kept is None:
-            return NoKey(choice.host.name, f"Your own key for {choice.host.name} was removed a moment ago. Ask again.")
+            return refused(f"Your own key for {choice.host.name} was removed a moment ago. Ask again.")
         if kept.address != choice.base:
-            return NoKey(choice.host.name, said_moved(choice.host.name))
+            return refused(said_moved(choice.host.name))
         if len(self._made) >= PEOPLE:
             self._made.clear()
         provider = OwnKeyProvider(choice.host.name, library.models.with_key(choice, kept.key))
@@ -152,20 +155,6 @@ class OwnKeyProvider:
 
     async def close(self) -> None:
         await self._provider.close()
-
-
-class NoKey:
-    """In the place of one whose key cannot be used: it says why."""
-
-    def __init__(self, host: str, why: str) -> None:
-        self.name = host
-        self._why = why
-
-    async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        raise OwnKeyRefused(self._why)
-
-    async def close(self) -> None:
-        pass
 
 
 def said_moved(provider: str) -> str:

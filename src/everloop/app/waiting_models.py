@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ..core.prompt import Delta, Prompt, Reply
-from ..errors import ModelMissing
+from ..errors import ModelMissing, ProviderError
 from ..ports.provider import ModelLimits
 from ..providers.models import ResolvedModel
 from ..runtime.models import Model
@@ -13,14 +13,15 @@ CHOOSE = "You can choose a model and keep a key in the page, under Manage."
 
 
 class Absent:
-    """The Provider of a house in which nobody can answer yet: it says what is missing."""
+    """In the place of a Provider that cannot be asked: it says why."""
 
-    def __init__(self, name: str, why: str) -> None:
+    def __init__(self, name: str, why: str, refusal: type[ProviderError] = ModelMissing) -> None:
         self.name = name
         self._why = why
+        self._refusal = refusal
 
     async def reply(self, prompt: Prompt, show: Callable[[Delta], None]) -> Reply:
-        raise ModelMissing(self._why)
+        raise self._refusal(self._why)
 
     async def close(self) -> None:
         pass

@@ -10,7 +10,6 @@ from typing import Literal, NewType, Protocol, runtime_checkable
 from msgspec import Struct
 
 from ..core.mail import Address, Outbound, ReplyTo
-from ..core.message import Made
 
 Unit = Literal["char", "utf16", "byte"]
 
@@ -30,6 +29,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     preview: float = 0.0  # seconds between two versions of a draft; 0: it shows none
     typing: float = 0.0  # seconds after which "typing" is to be said again; 0: it cannot be said
     files: int = 0  # bytes of the largest file that it can send; 0: none
+    enclosed: bool = False  # files travel with the text, in one message; else each is a message of its own
     edits: bool = False  # what was sent can be replaced
     polled: bool = False  # its bots fetch what is said there: nobody sends it
 
@@ -68,7 +68,12 @@ class Incoming(Struct, frozen=True, kw_only=True):
     `event` is the platform's own id: the same event twice is one letter. `account` is the author's id on the platform,
     one that nobody else can ever get: never a name. The channel says where (`chat`, `thread`), and cannot speak for
     another channel. `direct`: nobody but the author is at the other end. `server` is what the chat belongs to, where
-    there is such a thing: a guild, a workspace, a tenant.
+    there is such a thing: a guild, a workspace, a tenant. `name` is what the author is called there, for people alone.
+
+    `mentioned`: we are named in it; `replies`: it is a reply to something that we have said; `quoted` is the text that
+    it is a reply to. `bot`: no person has written it; what we have written ourselves is never handed in. `voice` are
+    those of `files` that are spoken. Messages of one `album` were sent together. With `replaces` it is the new text of
+    an earlier event; with `withdrawn` that event was taken back, and there is no text.
     """
 
     event: str
@@ -81,6 +86,14 @@ class Incoming(Struct, frozen=True, kw_only=True):
     reply_to: ReplyTo = ReplyTo("")
     files: tuple[FileRef, ...] = ()
     server: str = ""
+    name: str = ""
+    replies: bool = False
+    quoted: str = ""
+    bot: bool = False
+    voice: tuple[FileRef, ...] = ()
+    album: str = ""
+    replaces: str = ""
+    withdrawn: bool = False
 
 
 class Delivered(Struct, frozen=True):
@@ -113,12 +126,24 @@ class Rendered(Struct, frozen=True):
     plain: str = ""
 
 
+class OutgoingFile(Struct, frozen=True):
+    """A file that goes with an answer. What is more than the channel takes has no `data`; `link` is where people find
+    it, if they can reach us."""
+
+    name: str
+    mime: str
+    data: bytes = b""
+    link: str = ""
+
+
 class OutgoingPart(Struct, frozen=True, kw_only=True):
     """One message of the platform's: the whole answer, or the part of it with this `number` (from 0).
 
     `key` is the same at each attempt and no other part's. `reply_to` is what the channel has said of the letter that
-    is answered, or of the last one of the conversation. Files go with the last part. `plain` is the text without
-    markup, if the channel's renderer has told it.
+    is answered, or of the last one of the conversation. `plain` is the text without markup, if the channel's renderer
+    has told it. Files go with the last text where they are `enclosed`, else each is a part of its own, without a text.
+    `approval` is the name of what a question is about: `/approve <name>` and `/deny <name>` answer it, also as buttons.
+    With `draft` the channel shows a draft of it (what `preview` has called so): it is to become this message.
     """
 
     key: str
@@ -128,7 +153,8 @@ class OutgoingPart(Struct, frozen=True, kw_only=True):
     reply_to: ReplyTo = ReplyTo("")
     kind: str = "reply"
     approval: str = ""
-    files: tuple[Made, ...] = ()
+    files: tuple[OutgoingFile, ...] = ()
+    draft: str = ""
     number: int = 0
     of: int = 1
 
@@ -165,6 +191,9 @@ class Deliver(Protocol):
     async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
         """Commit it, and with it where to resume. Raises StoreError: then it must not be acknowledged."""
 
+    async def skip_to(self, resume: str) -> None:
+        """Where to resume, when nothing in between was for us. Raises StoreError."""
+
 
 class Channel(Protocol):
     """A way to speak with people. What else it can do are the Protocols that follow: it has those methods, or not."""
@@ -195,16 +224,17 @@ class Renders(Protocol):
 class Previews(Protocol):
     """A channel that can show a draft (`traits.preview`). What fails is not tried again."""
 
-    async def preview(self, address: Address, shown: str, text: str) -> str:
+    async def preview(self, address: Address, shown: str, text: str, reply_to: ReplyTo) -> str:
         """Show it in place of what it returned before (`shown`, "" at first); returns what that is called. An empty
-        text takes it away: the answer follows, or the turn is over."""
+        text takes it away: the turn is over without an answer, or it is sent in another way. `text` is markdown that is
+        not finished, `reply_to` is that of the letter."""
 
 
 @runtime_checkable
 class Signals(Protocol):
     """A channel that can say what goes on (`traits.typing`). What fails is not tried again."""
 
-    async def signal(self, address: Address, what: Literal["typing", "done"]) -> None: ...
+    async def signal(self, address: Address, what: Literal["typing", "done"], reply_to: ReplyTo) -> None: ...
 
 
 @runtime_checkable
@@ -220,6 +250,68 @@ class Hooked(Protocol):
     """A channel that is called by its platform, through the gateway."""
 
     def hooks(self, deliver: Deliver) -> Sequence[Hook]: ...
+
+
+@runtime_checkable
+class Reacts(Protocol):
+    """A channel on which one can react to what somebody has said."""
+
+    async def react(self, address: Address, to: ReplyTo, emoji: str) -> None:
+        """`to` is that of the letter. Raises ChannelDown, Undeliverable."""
+
+
+@runtime_checkable
+class Replaces(Protocol):
+    """A channel on which what was sent can be changed (`traits.edits`). Both raise ChannelDown, Undeliverable."""
+
+    async def replace(self, address: Address, sent: str, text: Rendered) -> None:
+        """`sent` is what `send` has returned. To replace it by the same again is no error."""
+
+    async def withdraw(self, address: Address, sent: str) -> None:
+        """What is gone already is no error."""
+
+
+@runtime_checkable
+class OpensChats(Protocol):
+    """A channel on which we may speak first."""
+
+    async def chat_with(self, account: str) -> str:
+        """The chat of two with this account, made if there is none. Raises ChannelDown, Undeliverable."""
+
+
+class Probed(Struct, frozen=True, kw_only=True):
+    """What a platform says of us: who we are there, what we may not do yet (a sentence each, with what to do), and a
+    link under which people find us."""
+
+    account: str
+    missing: tuple[str, ...] = ()
+    link: str = ""
+
+
+@runtime_checkable
+class Probes(Protocol):
+    """A channel that can be tried before it is used."""
+
+    async def probe(self) -> Probed:
+        """Make a call that changes nothing. Raises ChannelDown, and ChannelRefused when the platform does not let us
+        in."""
+
+
+class SetupField(Struct, frozen=True):
+    """One thing that is asked of whoever sets up a channel: the setting of this name. A secret goes to the vault."""
+
+    name: str
+    question: str
+    secret: bool = False
+    optional: bool = False
+
+
+class Setup(Struct, frozen=True, kw_only=True):
+    """How a channel is set up: what it is called, where one gets what is asked for (a sentence each), what is asked."""
+
+    title: str
+    steps: tuple[str, ...]
+    fields: tuple[SetupField, ...]
 
 
 class Admission(Protocol):

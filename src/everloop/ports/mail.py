@@ -47,6 +47,9 @@ class Arrivals(Protocol):
     async def resume(self, channel: str) -> str:
         """Where a channel goes on: what its last letter said; "" if none has."""
 
+    async def keep_resume(self, channel: str, token: str) -> None:
+        """Where it goes on from now."""
+
     async def origins(self, mails: Sequence[int]) -> dict[int, str]:
         """The events that these letters came with."""
 

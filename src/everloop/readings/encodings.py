@@ -29,7 +29,10 @@ def _in_either_case(mark: str, data: bytes) -> Iterator[str]:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """The characters that are the same whatever stands before and after; they depend on where in a group it begins."""
+    """As a whole; and the characters that are the same whatever stands before and after, which depend on where in a
+    group it begins."""
+    whole = b64encode(data).decode()
+    yield from (whole, whole.replace("+", "-").replace("/", "_"))
     for before in range(3):
         length = before + len(data)
         form = b64encode(b"\0" * before + data + b"\0\0").decode()[(before * 8 + 5) // 6 : length * 8 // 6]

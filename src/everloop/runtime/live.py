@@ -8,7 +8,7 @@ import logging
 from collections import OrderedDict
 from contextlib import suppress
 
-from ..core.mail import Address
+from ..core.mail import Address, ReplyTo
 from ..ports import Channel, Previews, Signals
 from ..ports.events import AnswerBegan, AnswerPiece, Event, PermissionAsked, TurnBegan, TurnEnded
 from .strangers import contained
@@ -20,8 +20,9 @@ REMEMBERED = 10_000  # threads
 
 
 class _Turn:
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, reply_to: ReplyTo) -> None:
         self.address = address
+        self.reply_to = reply_to
         self.draft = ""
         self.over = asyncio.Event()
 
@@ -37,13 +38,13 @@ class Live:
         wanted = [(self._signals, traits.typing), (self._previews, traits.preview)]
         self._period = min((seconds for method, seconds in wanted if method), default=0.0)
         self._typing = traits.typing
-        self._places: OrderedDict[str, Address] = OrderedDict()  # by thread
+        self._places: OrderedDict[str, tuple[Address, ReplyTo]] = OrderedDict()  # by thread
         self._turns: dict[str, _Turn] = {}
 
-    def note(self, thread: str, address: Address) -> None:
+    def note(self, thread: str, address: Address, reply_to: ReplyTo) -> None:
         """A letter has come in."""
         if self._period:
-            self._places[thread] = address
+            self._places[thread] = address, reply_to
             self._places.move_to_end(thread)
             while len(self._places) > REMEMBERED:
                 self._places.popitem(last=False)
@@ -51,8 +52,8 @@ class Live:
     def hear(self, event: Event, group: asyncio.TaskGroup) -> None:
         turn = self._turns.get(event.thread)
         match event:
-            case TurnBegan() if turn is None and (address := self._places.get(event.thread)):
-                self._turns[event.thread] = turn = _Turn(address)
+            case TurnBegan() if turn is None and (place := self._places.get(event.thread)):
+                self._turns[event.thread] = turn = _Turn(*place)
                 group.create_task(self._show(turn))
             case AnswerBegan() if turn:
                 turn.draft = ""
@@ -76,16 +77,16 @@ class Live:
             if self._signals and loop.time() - typed >= self._typing:
                 typed = loop.time()
                 async with asyncio.timeout(SECONDS):
-                    await self._signals.signal(turn.address, "typing")
+                    await self._signals.signal(turn.address, "typing", turn.reply_to)
             if self._previews and turn.draft and turn.draft != told:
                 told = turn.draft
                 async with asyncio.timeout(SECONDS):
-                    shown = await self._previews.preview(turn.address, shown, told)
+                    shown = await self._previews.preview(turn.address, shown, told, turn.reply_to)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._period):
                     await turn.over.wait()
         async with asyncio.timeout(SECONDS):
             if self._previews and shown:
-                await self._previews.preview(turn.address, shown, "")
+                await self._previews.preview(turn.address, shown, "", turn.reply_to)
             if self._signals:
-                await self._signals.signal(turn.address, "done")
+                await self._signals.signal(turn.address, "done", turn.reply_to)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from ..core.mail import Outbound, ReplyTo
+from ..core.message import Media
 from ..errors import ChannelDown, StoreError, Undeliverable
-from ..ports import Channel, Clock, Outgoing, Renders
-from ..ports.channel import OutgoingPart, Rendered
+from ..ports import Channel, Clock, Files, Outgoing, Renders
+from ..ports.channel import OutgoingFile, OutgoingPart, Rendered
 from ..ports.failpoint import reach
 from ..ports.rows import OutboxRow, OutboxState
 from .clock import MACHINE
@@ -43,7 +44,9 @@ class Outbox:
         lasts: float = LASTS,
         chance: Callable[[], float] = random.random,
         clock: Clock = MACHINE,
+        files: Files | None = None,
     ) -> None:
+        """From `files` those are read that go with answers."""
         self._store = store
         self._channel = channel
         self._manifest = channel.manifest
@@ -51,6 +54,7 @@ class Outbox:
         self._lasts = lasts
         self._chance = chance
         self._clock = clock
+        self._files = files
         self._nudged = asyncio.Event()
 
     @property
@@ -123,10 +127,25 @@ class Outbox:
             made = self._channel.render(row.outbound) if isinstance(self._channel, Renders) else (row.outbound.text,)
         if not made:
             raise Undeliverable(f"{self.name} makes nothing of it that could be sent")
-        parts = parts_of(row.outbound, made, reply_to)
+        files = [await self._file(each.media) for each in row.outbound.files]
+        parts = parts_of(row.outbound, made, reply_to, files, enclosed=self._manifest.traits.enclosed)
         first = min(len(row.parts), len(parts) - 1)
         parts[first] = _noted(parts[first], self._notes(row, first))
         return parts
+
+    async def _file(self, media: Media) -> OutgoingFile:
+        """With its bytes, if the channel takes so many. Raises ChannelDown."""
+        file, largest = OutgoingFile(media.name, media.mime), self._manifest.traits.files
+        if not self._files or not largest:
+            return file
+        try:
+            async with self._files.open(media.owner, media.file) as opened:
+                data = await opened.read(0, opened.size) if opened.size <= largest else b""
+        except FileNotFoundError:  # it has been deleted since
+            return file
+        except OSError as error:
+            raise ChannelDown(f"a file cannot be read ({error})") from error
+        return structs.replace(file, data=data)
 
     def _notes(self, row: OutboxRow, number: int) -> list[str]:
         """What has to be said with the next part."""
@@ -182,9 +201,21 @@ def _noted(part: OutgoingPart, notes: list[str]) -> OutgoingPart:
     return structs.replace(part, text=" ".join([*notes, part.text]), plain=plain)
 
 
-def parts_of(outbound: Outbound, made: Sequence[str | Rendered], reply_to: ReplyTo) -> list[OutgoingPart]:
-    """An answer as the parts in which it leaves: one for each text that its channel makes of it."""
+def parts_of(
+    outbound: Outbound,
+    made: Sequence[str | Rendered],
+    reply_to: ReplyTo,
+    files: Sequence[OutgoingFile] = (),
+    *,
+    enclosed: bool = True,
+) -> list[OutgoingPart]:
+    """An answer as the parts in which it leaves: one for each text that its channel makes of it, then one for each file
+    that does not travel with the last text."""
     rendered = [each if isinstance(each, Rendered) else Rendered(each) for each in made]
+    apart = () if enclosed else tuple(file for file in files if file.data)
+    along = tuple(file for file in files if file not in apart)
+    carried = [()] * (len(rendered) - 1) + [along] + [(file,) for file in apart]
+    rendered += [Rendered("")] * len(apart)
     return [
         OutgoingPart(
             key=outbound.key if number == 0 else f"{outbound.key}/{number}",
@@ -194,7 +225,7 @@ def parts_of(outbound: Outbound, made: Sequence[str | Rendered], reply_to: Reply
             reply_to=reply_to,
             kind=outbound.kind,
             approval=outbound.approval,
-            files=outbound.files if number == len(rendered) - 1 else (),
+            files=carried[number],
             number=number,
             of=len(rendered),
         )

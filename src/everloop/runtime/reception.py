@@ -26,7 +26,7 @@ Enclose = Callable[[str, bytes, str], Awaitable[Part]]
 
 
 class Reception:
-    """Takes what comes in through one channel."""
+    """Takes what comes in through one channel, whose `Deliver` it is."""
 
     def __init__(self, channel: Channel, inbox: Inbox, store: Arrivals, admission: Admission, enclose: Enclose) -> None:
         """`enclose` keeps a file for someone and makes the part that names it. Raises MailRefused."""
@@ -46,17 +46,25 @@ class Reception:
         """What its platform calls, if it does."""
         if not isinstance(self._channel, Hooked):
             return ()
-        return [structs.replace(hook, answer=_contained(hook.answer)) for hook in self._channel.hooks(self.deliver)]
+        return [structs.replace(hook, answer=_contained(hook.answer)) for hook in self._channel.hooks(self)]
 
-    async def deliver(self, incoming: Incoming, resume: str = "") -> Delivered:
-        """The `Deliver` of this channel. Raises StoreError."""
+    async def skip_to(self, resume: str) -> None:
+        await self._store.keep_resume(self.name, resume)
+
+    async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
+        delivered = await self._take(incoming, resume)
+        if delivered.refused and resume:  # nothing was committed that it could have been committed with
+            await self.skip_to(resume)
+        return delivered
+
+    async def _take(self, incoming: Incoming, resume: str) -> Delivered:
         if sentence := _wrong_in(incoming):
             return Delivered(refused=sentence)
         decided = await self._admission.admit(self._manifest, incoming)
         address = Address(self._manifest.name, escaped(incoming.chat), escaped(incoming.thread))
         event = _event_of(incoming)
         if isinstance(decided, Declined):
-            return await self._decline(decided, address, event, incoming.reply_to)
+            return await self._decline(decided, address, event, incoming.reply_to, resume)
         if incoming.files and await self._store.came(self.name, event):
             return Delivered(fresh=False)
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
@@ -75,16 +83,18 @@ class Reception:
             receipt = await self._inbox.take(inbound)
         except MailRefused as error:
             return Delivered(refused=str(error))
-        self.live.note(receipt.thread, address)
+        self.live.note(receipt.thread, address, incoming.reply_to)
         self._inbox.wake(receipt, inbound)
         return Delivered(receipt.fresh)
 
-    async def _decline(self, decided: Declined, address: Address, event: str, reply_to: ReplyTo) -> Delivered:
+    async def _decline(
+        self, decided: Declined, address: Address, event: str, reply_to: ReplyTo, resume: str
+    ) -> Delivered:
         """What they wrote is not kept: nobody has let them in."""
         if not decided.reply:
             return Delivered(refused=decided.why)
         letter = Said((), decided.account, str(address), reply_to=reply_to)
-        receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account), decided.reply)
+        receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
         return Delivered(receipt.fresh)
 
     async def _file(self, ref: FileRef, owner: str) -> Part:
@@ -104,7 +114,7 @@ class Reception:
         supervisor, which begins it again where its last letter was."""
         resume = await self._store.resume(self._manifest.name)
         with contained():
-            await self._channel.run(self.deliver, resume)
+            await self._channel.run(self, resume)
 
 
 def _event_of(incoming: Incoming) -> str:

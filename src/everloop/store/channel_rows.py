@@ -63,6 +63,9 @@ class ChannelRows(AuditRows):
         rows = await self._ask("SELECT token FROM resumes WHERE channel = $1", channel)
         return str(rows[0][0]) if rows else ""
 
+    async def keep_resume(self, channel: str, token: str) -> None:
+        await self._change(_RESUME, channel, token)
+
     async def reply_to(self, outbound: Outbound) -> ReplyTo:
         for mail in reversed(outbound.mails):
             for (body,) in await self._ask("SELECT body FROM inbox WHERE id = $1 AND body <> ''", mail):

@@ -8,6 +8,8 @@ had, so that they arrive in order.
 import secrets
 from collections.abc import Collection, Sequence
 
+from msgspec import structs
+
 from ..core.mail import Outbound
 from ..ports.polled import PolledAnswer, PolledPlaces, PolledState
 from .codec import list_of, read_outbound
@@ -71,16 +73,28 @@ class PolledRows(Database):
         read = [(row, read_outbound(row[3])) for row in rows]
         letters = await self._letters([outbound for _, outbound in read])
         kept_for = {id for id, (kind, _, taken) in letters.items() if kind in ASKED and taken != LET_GO}
-        found: dict[int, tuple[str, str, Outbound, float, float, tuple[str, ...], bool]] = {}
+        claim, found = secrets.token_hex(8), dict[int, PolledAnswer]()
         for (id, key, thread, _, at, trying, age), outbound in read:
             mails = set(outbound.mails)
             if mails & set(spare) or (age < grace and mails & kept_for) or len(found) >= limit:
                 continue
-            events = tuple(letters[mail][1] for mail in outbound.mails if mail in letters)
-            found[id] = (key, thread, outbound, float(at), float(trying), events, bool(mails & kept_for))
-        claim = secrets.token_hex(8)
+            found[id] = PolledAnswer(
+                row=id,
+                key=key,
+                thread=thread,
+                outbound=outbound,
+                claim=claim,
+                at=float(at),
+                trying=float(trying),
+                attempts=0,
+                unsure=bool(mails & kept_for),
+                events=tuple(letters[mail][1] for mail in outbound.mails if mail in letters),
+            )
         claimed = await self._change(_CLAIM, list_of(list(found)), claim, seconds) if found else ()
-        return [_answer(id, claim, attempts, unsure, *found[id]) for id, attempts, unsure in sorted(claimed)]
+        return [
+            structs.replace(found[id], attempts=attempts, unsure=bool(unsure) or found[id].unsure)
+            for id, attempts, unsure in sorted(claimed)
+        ]
 
     async def _letters(self, outbound: Sequence[Outbound]) -> dict[int, tuple[str, str, int]]:
         mails = [mail for each in outbound for mail in each.mails]
@@ -107,30 +121,3 @@ class PolledRows(Database):
 
     async def let_askers_go(self, mails: Sequence[int]) -> None:
         await self._change(_LET_GO, list_of(mails))
-
-
-def _answer(
-    id: int,
-    claim: str,
-    attempts: int,
-    unsure: int,
-    key: str,
-    thread: str,
-    outbound: Outbound,
-    at: float,
-    trying: float,
-    events: tuple[str, ...],
-    maybe_given: bool,
-) -> PolledAnswer:
-    return PolledAnswer(
-        row=id,
-        key=key,
-        thread=thread,
-        outbound=outbound,
-        claim=claim,
-        at=at,
-        trying=trying,
-        attempts=attempts,
-        unsure=bool(unsure) or maybe_given,
-        events=events,
-    )

@@ -192,11 +192,15 @@ async def check_uncommitted(trial: Trial) -> None:
     """A deliver that cannot commit: the platform must not be told that the message arrived."""
     platform, channel = trial.platform, trial.platform.channel()
 
-    async def full(incoming: Incoming, resume: str = "") -> Any:
-        tried.set()
-        raise StoreError("the disk is full")
+    class Full:
+        async def __call__(self, incoming: Incoming, resume: str = "") -> Any:
+            tried.set()
+            raise StoreError("the disk is full")
 
-    tried = asyncio.Event()
+        async def skip_to(self, resume: str) -> None:
+            raise StoreError("the disk is full")
+
+    tried, full = asyncio.Event(), Full()
     platform.hooks = channel.hooks(full) if hasattr(channel, "hooks") else ()
     listening = asyncio.ensure_future(channel.run(full, ""))
     saying = asyncio.ensure_future(platform.say("e1", "one"))

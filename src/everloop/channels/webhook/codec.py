@@ -113,7 +113,7 @@ def body_of(part: OutgoingPart) -> bytes:
         "part": part.number + 1,
         "of": part.of,
         "approval": part.approval,
-        "files": [made.media.name for made in part.files],
+        "files": [file.name for file in part.files],
     }
     return msgspec.json.encode({**told, "plain": part.plain} if part.plain else told)
 
