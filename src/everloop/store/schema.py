@@ -299,6 +299,10 @@ MIGRATIONS: Migrations = [
         """UPDATE outbox SET state = 'dropped', receipt = 'nobody could fetch it then', due = {now}
             WHERE channel = 'platform' AND state IN ('pending', 'sending') AND at < {now} - 86400""",
     ],
+    [
+        # Which account speaks in a conversation of two; "": others read along, or nobody has spoken since.
+        "ALTER TABLE reply_contexts ADD COLUMN account TEXT NOT NULL DEFAULT ''",
+    ],
 ]
 
 
