@@ -55,6 +55,7 @@ from .live import LiveHouse
 from .models import network_of
 from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
+from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .secrets import take_out
@@ -247,7 +248,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
-    channels = OpenChannels(admitting, inbox, store, storage.attachments, files, bus, clock, lease_seconds)
+    links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
+    channels = OpenChannels(admitting, inbox, store, storage.attachments, files, bus, clock, lease_seconds, links)
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told

@@ -13,6 +13,7 @@ from ..ports.channel import Hook
 from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..runtime.inbox import Inbox
 from ..runtime.outbox import Outbox
+from ..runtime.outgoing_files import Link, OutgoingFiles, no_link
 from ..runtime.ownership import Ownership
 from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervisor
@@ -47,19 +48,24 @@ class OpenChannels:
         bus: Bus,
         clock: Clock,
         lease_seconds: float,
+        link: Link = no_link,
     ) -> None:
+        """`link` makes addresses of files."""
+
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
 
         self._bus = bus
-        self._all = {
-            channel.manifest.name: OpenChannel(
-                Reception(channel, inbox, store, admission, enclose_file),
-                Ownership(store, f"channel:{channel.manifest.name}", lease_seconds),
-                Outbox(store, channel, clock=clock, files=files),
+        self._all: dict[str, OpenChannel] = {}
+        for channel, admission in channels:
+            manifest = channel.manifest
+            reception = Reception(channel, inbox, store, admission, enclose_file)
+            outgoing = OutgoingFiles(files, manifest.traits, link)
+            self._all[manifest.name] = OpenChannel(
+                reception,
+                Ownership(store, f"channel:{manifest.name}", lease_seconds),
+                Outbox(store, channel, clock=clock, files=outgoing, drafts=reception.live),
             )
-            for channel, admission in channels
-        }
 
     @property
     def hooks(self) -> Mapping[str, Sequence[Hook]]:
