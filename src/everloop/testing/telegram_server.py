@@ -136,7 +136,7 @@ class TelegramServer:
         finally:
             if _is_message(method):
                 self._tried.add()
-        return self._spoil(request, spoiled) if spoiled else web.json_response({"ok": True, "result": done})
+        return await self._spoil(request, spoiled) if spoiled else web.json_response({"ok": True, "result": done})
 
     def _next_for(self, method: str) -> Spoiled | None:
         for start, spoiled in self._spoiled.items():
@@ -219,21 +219,25 @@ class TelegramServer:
         if request.match_info["token"] != self.token:
             return _refusal(BotError(401, "Unauthorized"))
         if spoiled := self._next_for("download"):
-            return self._spoil(request, spoiled)
+            return await self._spoil(request, spoiled)
         held = dict(self.account.files.values())
         if request.match_info["path"] not in held:
             return _refusal(BotError(404, "Not Found"))
         return web.Response(body=held[request.match_info["path"]])
 
-    def _spoil(self, request: web.Request, spoiled: Spoiled) -> web.StreamResponse:
+    async def _spoil(self, request: web.Request, spoiled: Spoiled) -> web.StreamResponse:
         match spoiled.how:
             case "hung up":
                 assert request.transport
                 request.transport.close()
                 return web.Response()
             case "half":
-                body = b'{"ok": true, "result": {"mess'
-                return web.Response(body=body, headers={"Content-Length": "900"}, content_type="application/json")
+                half = web.StreamResponse(headers={"Content-Length": "900"})
+                await half.prepare(request)
+                await half.write(b'{"ok": true, "result": {"mess')
+                assert request.transport
+                request.transport.close()
+                return half
             case "garbage":
                 return web.Response(status=spoiled.status, text=f"<html>nginx {request.path}</html>")
             case "redirected":

@@ -16,7 +16,8 @@ from .manifest import LARGEST_FETCHED
 
 SECONDS = 20.0  # for a call
 UPLOADING = 50.0  # for one with a file; the outbox waits a little longer
-LARGEST = 32_000_000  # bytes of an answer: a hundred updates, each with what it replies to
+LARGEST = 1_000_000  # bytes of an answer
+MANY = 32_000_000  # bytes of a hundred updates, each with what it replies to
 
 NOTHING: Params = MappingProxyType({})
 
@@ -58,19 +59,26 @@ class BotApi:
     def __repr__(self) -> str:
         return f"BotApi({self._url!r}, …)"
 
-    async def ask(self, method: str, params: Params = NOTHING, seconds: float = SECONDS) -> msgspec.Raw:
+    async def ask(
+        self, method: str, params: Params = NOTHING, seconds: float = SECONDS, largest: int = LARGEST
+    ) -> msgspec.Raw:
         """The result of a call that may be made twice. Raises ChannelDown, ChannelRefused for the token, BotRefusal."""
         try:
-            return await self.call(method, params, seconds=seconds)
+            return await self.call(method, params, seconds=seconds, largest=largest)
         except ProviderError as error:  # of the network: whatever has become of it
             raise ChannelDown(str(error)) from error
 
     async def call(
-        self, method: str, params: Params = NOTHING, upload: Upload | None = None, seconds: float = SECONDS
+        self,
+        method: str,
+        params: Params = NOTHING,
+        upload: Upload | None = None,
+        seconds: float = SECONDS,
+        largest: int = LARGEST,
     ) -> msgspec.Raw:
         """The result. Raises as `ask` where surely nothing was done, and HostFailed, HostTimeout, HostHungUp or
         StreamCut where something may have been."""
-        status, headers, body = await self._post(method, params, upload, seconds)
+        status, headers, body = await self._post(method, params, upload, seconds, largest)
         envelope = _read(body)
         if envelope is None:
             raise _broken(status, _seconds_in(headers))
@@ -96,14 +104,14 @@ class BotApi:
         return data
 
     async def _post(
-        self, method: str, params: Params, upload: Upload | None, seconds: float
+        self, method: str, params: Params, upload: Upload | None, seconds: float, largest: int
     ) -> tuple[int, Mapping[str, str], bytes]:
         kind, body = form(params, upload) if upload else ("application/json", msgspec.json.encode(dict(params)))
         url, wait = f"{self._url}/bot{self._token}/{method}", UPLOADING if upload else seconds
         try:
             request = self._http.request("POST", url, body=body, headers={"content-type": kind}, seconds=wait)
             async with request as answer:
-                return answer.status, answer.headers, await answer.read(LARGEST)
+                return answer.status, answer.headers, await answer.read(largest)
         except HostHungUp:
             raise  # it may have arrived
         except HostUnreachable as error:

@@ -10,7 +10,7 @@ from ...errors import ChannelDown, ChannelRefused
 from ...ports import Deliver
 from ...ports.channel import Incoming
 from ..batch import deliver_all
-from .api import BotApi, BotRefusal, decoded
+from .api import MANY, BotApi, BotRefusal, decoded
 from .codec import WANTED, Press, offset_in, parse, read, resume_at
 from .updates import TelegramBot, TelegramUpdate
 
@@ -43,7 +43,7 @@ async def poll(api: BotApi, me: TelegramBot, deliver: Deliver, resume: str) -> N
 async def _updates(api: BotApi, offset: int) -> Sequence[msgspec.Raw]:
     params = {"offset": offset, "timeout": WAITING, "limit": AT_ONCE, "allowed_updates": WANTED}
     try:
-        return decoded(await api.ask("getUpdates", params, WAITING + 15.0), list[msgspec.Raw])
+        return decoded(await api.ask("getUpdates", params, WAITING + 15.0, MANY), list[msgspec.Raw])
     except BotRefusal as error:
         raise ChannelDown(_why(error)) from error
     except ChannelDown as error:
