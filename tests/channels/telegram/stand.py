@@ -17,6 +17,7 @@ from everloop.testing.conformance import Platform
 from everloop.testing.telegram_server import ANNA, Spoiled, TelegramServer
 
 GROUP = {"id": -1001, "type": "supergroup", "title": "Friends"}
+TOKEN = "123456:sk-canary-of-a-bot"  # which the whole suite looks for: it is told nowhere
 BERT = {"id": 1002, "is_bot": False, "first_name": "Bert"}
 
 
@@ -148,7 +149,7 @@ class TelegramCalls(TelegramStand):
 async def stand(kind: type[TelegramStand] = TelegramStand) -> AsyncIterator[TelegramStand]:
     http = TrustedHttp()
     try:
-        async with TelegramServer(http=http) as server:
+        async with TelegramServer(TOKEN, http=http) as server:
             yield kind(server, http)
     finally:
         await http.close()

@@ -16,7 +16,7 @@ from everloop.net.trusted import TrustedHttp
 from everloop.ports.channel import FileRef, OutgoingFile, OutgoingPart, Probed, Rendered
 from everloop.testing.telegram_bot import DraftShown
 from everloop.testing.telegram_server import Spoiled, TelegramServer
-from tests.channels.telegram.stand import GROUP
+from tests.channels.telegram.stand import GROUP, TOKEN
 
 ALONE = Address("telegram", "1001")
 IN_GROUP = Address("telegram", "-1001")
@@ -44,7 +44,7 @@ class Setting:
 @pytest.fixture
 async def here() -> AsyncIterator[Setting]:
     http = TrustedHttp()
-    async with TelegramServer() as telegram:
+    async with TelegramServer(TOKEN) as telegram:
         await telegram.say("hi")
         await telegram.say("hi", chat=GROUP)
         chosen = check_settings({"token": telegram.token, "api_url": telegram.url})
@@ -178,7 +178,7 @@ async def test_while_telegram_fails_nothing_is_sent_that_may_arrive(here: Settin
 
 
 async def test_a_server_that_is_away_is_down(here: Setting):
-    async with TelegramServer() as gone:
+    async with TelegramServer(TOKEN) as gone:
         url = gone.url
     channel = Telegram(check_settings({"token": gone.token, "api_url": url}), here.channel._api._http)
     for call in (channel.send(part()), channel.probe(), channel.fetch(FileRef('{"id":"f","name":"n"}'), 10)):
