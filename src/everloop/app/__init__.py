@@ -53,6 +53,7 @@ from .live import LiveHouse
 from .models import network_of
 from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
+from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .spans import tell_a_collector
@@ -239,8 +240,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
+    links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
     channels = OpenChannels(
-        inbox, store, storage.attachments, files, bus, clock, lease_seconds, supervisor=supervisor, traits=traits
+        inbox, store, storage.attachments, files, bus, clock, lease_seconds, links, supervisor=supervisor, traits=traits
     )
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too

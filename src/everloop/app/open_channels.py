@@ -9,10 +9,11 @@ from msgspec import Struct
 from ..core.message import Part
 from ..files.attachments import Attachments
 from ..ports import Admission, Bus, Channel, Clock, Files, Store
-from ..ports.channel import Hook, Traits
+from ..ports.channel import DOORS, Hook, Traits
 from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..runtime.inbox import Inbox
 from ..runtime.outbox import Outbox
+from ..runtime.outgoing_files import Link, OutgoingFiles, no_link
 from ..runtime.ownership import Ownership
 from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervised, Supervisor
@@ -53,21 +54,26 @@ class OpenChannels:
         bus: Bus,
         clock: Clock,
         lease_seconds: float,
+        link: Link = no_link,
+        *,
         supervisor: Supervisor,
         traits: dict[str, Traits],
     ) -> None:
-        """`traits` are those that everyone here goes by, also of channels that are opened later."""
+        """`link` makes addresses of files; `traits` are those that everyone here goes by, also of channels that are
+        opened later."""
 
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
 
         def make(channel: Channel, admission: Admission) -> OpenChannel:
-            name = channel.manifest.name
+            manifest = channel.manifest
+            reception = Reception(channel, inbox, store, admission, enclose_file)
+            outgoing = OutgoingFiles(files, manifest.traits, link)
             return OpenChannel(
-                Reception(channel, inbox, store, admission, enclose_file),
-                Ownership(store, lease_of(name), lease_seconds),
-                Outbox(store, channel, clock=clock, files=files),
-                ToldListening(store, name, clock),
+                reception,
+                Ownership(store, lease_of(manifest.name), lease_seconds),
+                Outbox(store, channel, clock=clock, files=outgoing, drafts=reception.live),
+                ToldListening(store, manifest.name, clock),
             )
 
         self._make = make
@@ -85,7 +91,8 @@ class OpenChannels:
         opened, stack = self._make(channel, admission), AsyncExitStack()
         self.hooks[name] = opened.reception.hooks()
         self._all[name], self._stacks[name] = opened, stack
-        self._traits.setdefault(name, channel.manifest.traits)
+        if name not in DOORS:  # which no stranger can speak for
+            self._traits[name] = channel.manifest.traits
         opened.start(self._supervisor, stack)
         if self._telling is None:
             self._telling = self._supervisor.start("answers", self._tell)

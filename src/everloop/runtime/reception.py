@@ -10,7 +10,7 @@ from ..core.message import Part, Text, said
 from ..errors import MailRefused, Undeliverable
 from ..ports import Admission, Arrivals, Channel, Fetches, Hooked
 from ..ports.channel import Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming
-from ..readings.keys import escaped
+from ..readings.keys import author_of, escaped
 from .inbox import Inbox
 from .live import Live
 from .strangers import contained
@@ -78,7 +78,8 @@ class Reception:
             principal=whose,
             server=escaped(incoming.server),
         )
-        inbound = Inbound(address, event, letter, decided.owner, resume)
+        account = author_of(self.name, incoming.account) if incoming.direct else ""
+        inbound = Inbound(address, event, letter, decided.owner, resume, account)
         try:
             receipt = await self._inbox.take(inbound)
         except MailRefused as error:
