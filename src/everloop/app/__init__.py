@@ -41,6 +41,7 @@ from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
+from ..runtime.voice import VoiceMessages
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
@@ -249,7 +250,10 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
-    channels = OpenChannels(admitting, inbox, store, storage.attachments, files, bus, clock, lease_seconds, links)
+    voice = VoiceMessages(live.transcriber, budgets, people, store)
+    channels = OpenChannels(
+        admitting, inbox, store, storage.attachments, files, bus, clock, lease_seconds, links, voice
+    )
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told

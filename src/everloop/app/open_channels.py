@@ -17,6 +17,7 @@ from ..runtime.outgoing_files import Link, OutgoingFiles, no_link
 from ..runtime.ownership import Ownership
 from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervisor
+from ..runtime.voice import VoiceMessages
 
 
 class OpenChannel(Struct, frozen=True):
@@ -49,8 +50,9 @@ class OpenChannels:
         clock: Clock,
         lease_seconds: float,
         link: Link = no_link,
+        voice: VoiceMessages | None = None,
     ) -> None:
-        """`link` makes addresses of files."""
+        """`link` makes addresses of files, `voice` reads what is spoken."""
 
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
@@ -59,7 +61,7 @@ class OpenChannels:
         self._all: dict[str, OpenChannel] = {}
         for channel, admission in channels:
             manifest = channel.manifest
-            reception = Reception(channel, inbox, store, admission, enclose_file)
+            reception = Reception(channel, inbox, store, admission, enclose_file, voice)
             outgoing = OutgoingFiles(files, manifest.traits, link)
             self._all[manifest.name] = OpenChannel(
                 reception,
