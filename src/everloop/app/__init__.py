@@ -39,6 +39,7 @@ from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
+from ..runtime.voice import VoiceMessages
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
@@ -241,8 +242,19 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
     admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
+    voice = VoiceMessages(live.transcriber, budgets, people, store)
     channels = OpenChannels(
-        inbox, store, storage.attachments, files, bus, clock, lease_seconds, links, supervisor=supervisor, traits=traits
+        inbox,
+        store,
+        storage.attachments,
+        files,
+        bus,
+        clock,
+        lease_seconds,
+        links,
+        voice,
+        supervisor=supervisor,
+        traits=traits,
     )
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too

@@ -17,6 +17,7 @@ from ..runtime.outgoing_files import Link, OutgoingFiles, no_link
 from ..runtime.ownership import Ownership
 from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervised, Supervisor
+from ..runtime.voice import VoiceMessages
 from .listening import ToldListening, lease_of
 
 
@@ -55,19 +56,20 @@ class OpenChannels:
         clock: Clock,
         lease_seconds: float,
         link: Link = no_link,
+        voice: VoiceMessages | None = None,
         *,
         supervisor: Supervisor,
         traits: dict[str, Traits],
     ) -> None:
-        """`link` makes addresses of files; `traits` are those that everyone here goes by, also of channels that are
-        opened later."""
+        """`link` makes addresses of files, `voice` reads what is spoken; `traits` are those that everyone here goes by,
+        also of channels that are opened later."""
 
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
 
         def make(channel: Channel, admission: Admission) -> OpenChannel:
             manifest = channel.manifest
-            reception = Reception(channel, inbox, store, admission, enclose_file)
+            reception = Reception(channel, inbox, store, admission, enclose_file, voice)
             outgoing = OutgoingFiles(files, manifest.traits, link)
             return OpenChannel(
                 reception,
