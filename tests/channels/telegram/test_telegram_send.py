@@ -316,15 +316,14 @@ async def test_files_are_fetched_within_bounds(here: Setting):
             await here.channel.fetch(wanted, 4)
 
 
-async def test_a_file_that_is_never_to_be_had_does_not_keep_the_rest_waiting(here: Setting):
+@pytest.mark.parametrize(("status", "error"), [(500, ChannelDown), (404, Undeliverable)])
+async def test_a_file_that_is_not_to_be_had_now_comes_again_and_one_that_is_gone_does_not(
+    here: Setting, status: int, error: type[Exception]
+):
     kept = here.telegram.account.keep(b"words", "a.txt")
-    wanted = FileRef(json.dumps({"id": kept["file_id"], "name": "notes"}))
-    here.telegram.spoil(*[Spoiled(status=500)] * 3, method="download")
-    for _ in range(3):
-        with pytest.raises(ChannelDown):
-            await here.channel.fetch(wanted, 100)
-    with pytest.raises(Undeliverable, match="could not be had from Telegram in 3 attempts"):
-        await here.channel.fetch(wanted, 100)
+    here.telegram.spoil(Spoiled(status=status), method="download")
+    with pytest.raises(error):
+        await here.channel.fetch(FileRef(json.dumps({"id": kept["file_id"], "name": "notes"})), 100)
 
 
 async def test_a_trial_tells_who_we_are_and_what_we_may_not(here: Setting):

@@ -14,7 +14,7 @@ from ...readings.commands import COMMANDS
 from ..text import TELEGRAM, render
 from .api import NOTHING, BotApi, BotRefusal, decoded
 from .calls import NOTE, Params, chat_in, is_group, letter_of, menu
-from .downloads import Downloads
+from .downloads import fetch
 from .manifest import MANIFEST, TelegramSettings
 from .polling import poll
 from .previews import PAUSE, TelegramPreviews, message_in
@@ -47,7 +47,6 @@ class Telegram:
         self._api = BotApi(chosen.api_url, chosen.token, http)
         self._sender = TelegramSender(self._api)
         self._previews = TelegramPreviews(self._api, self._sender, pause)
-        self._downloads = Downloads(self._api)
         self._bot: TelegramBot | None = None
         self._is_shaken = False  # the last send has failed, and may have arrived
 
@@ -143,7 +142,7 @@ class Telegram:
         return account
 
     async def fetch(self, ref: FileRef, limit: int) -> tuple[str, bytes]:
-        return await _told(self._downloads.fetch(ref, limit))
+        return await _told(fetch(self._api, ref, limit))
 
     async def _ask(self, method: str, type: type[Result]) -> Result:
         try:
