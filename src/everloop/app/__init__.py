@@ -21,7 +21,6 @@ from ..ports.jobs import DELETE, ERASE
 from ..ports.tools import Tool
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
-from ..runtime.admission import AdmitPeople
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.approvers import Approvers
@@ -57,6 +56,7 @@ from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
+from .policies import PolicyRules
 from .secrets import take_out
 from .spans import tell_a_collector
 from .tidying import daily, workers
@@ -225,6 +225,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         lease_seconds=lease_seconds,
         grace=settings.agents.shutdown_seconds,
         acting=acting,
+        clock=clock,
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
@@ -245,8 +246,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
-    admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
-    admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
+    rules = PolicyRules(store, settings, lambda: live.now.settings.users.strangers, given.roles, clock)
+    admitting = [(each, rules.admission(each, brought=each in brought)) for each in given.channels]
     channels = OpenChannels(admitting, inbox, store, storage.attachments, files, bus, clock, lease_seconds)
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too

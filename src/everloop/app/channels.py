@@ -16,6 +16,7 @@ from ..errors import SettingsError
 from ..ports import Channel, Http
 from ..ports.channel import DOORS, Traits
 from ..settings import Settings, place_in_file
+from ..settings.channel_policy import split
 from ..settings.shape import snake
 from ..settings.unused import switched_on
 from .secrets import SECRET_NAME, VAULT, UnknownSecret
@@ -75,7 +76,7 @@ def _check(name: str, values: Any, environ: Mapping[str, str]) -> None:
     if all(reference in environ for value in values.values() for reference in _references_in(value)):
         ours.check_settings(_expanded_table(name, values, environ))
     else:
-        ours.check_keys({snake(str(key)): value for key, value in values.items()})
+        ours.check_keys(split(name, values).own)
 
 
 def _references_in(value: Any) -> list[str]:
@@ -89,7 +90,8 @@ def _table(name: str, values: Any) -> Mapping[str, Any]:
 
 
 def _expanded_table(name: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    return {snake(str(key)): _expanded(f"channels.{name}.{key}", value, environ) for key, value in values.items()}
+    own = split(name, values).own  # what holds for every channel is not the channel's
+    return {key: _expanded(f"channels.{name}.{key}", value, environ) for key, value in own.items()}
 
 
 def _opened(name: str, values: Any, http: Http, environ: Mapping[str, str]) -> Channel:

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
-from ..core.mail import Address, Inbound, ReplyTo, Said
+from ..core.mail import Address, Amendment, Inbound, ReplyTo, Said
 from ..core.message import Part, Text, said
+from ..core.speakers import GroupSpeaker
 from ..errors import MailRefused, Undeliverable
 from ..ports import Admission, Arrivals, Channel, Fetches, Hooked
 from ..ports.channel import Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming
@@ -20,6 +21,7 @@ OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names be
 MOST_FILES = 20  # with one message
 LARGEST_FILE = 20_000_000  # bytes
 FETCHING = 60.0  # seconds for one of them
+ANSWERED = "what it changes is no message of theirs that still waits for its answer"
 
 Answers = Callable[[HookRequest], Awaitable[HookAnswer]]
 Enclose = Callable[[str, bytes, str], Awaitable[Part]]
@@ -77,7 +79,11 @@ class Reception:
             reply_to=incoming.reply_to,
             principal=whose,
             server=escaped(incoming.server),
+            speaker=GroupSpeaker(incoming.name, "guest") if incoming.name and whose else None,
+            due=decided.due,
         )
+        if incoming.replaces:
+            return await self._amend(incoming, Inbound(address, event, Amendment(0, letter), decided.owner, resume))
         inbound = Inbound(address, event, letter, decided.owner, resume)
         try:
             receipt = await self._inbox.take(inbound)
@@ -87,6 +93,15 @@ class Reception:
         self._inbox.wake(receipt, inbound)
         return Delivered(receipt.fresh)
 
+    async def _amend(self, incoming: Incoming, inbound: Inbound) -> Delivered:
+        """What is changed or taken back is that of the letter, if it still can be."""
+        replaced = _event_of(structs.replace(incoming, event=incoming.replaces))
+        try:
+            receipt = await self._inbox.amend(inbound, replaced, withdrawn=incoming.withdrawn)
+        except MailRefused as error:
+            return Delivered(refused=str(error))
+        return Delivered(receipt.fresh) if receipt else Delivered(refused=ANSWERED)
+
     async def _decline(
         self, decided: Declined, address: Address, event: str, reply_to: ReplyTo, resume: str
     ) -> Delivered:
@@ -94,7 +109,10 @@ class Reception:
         if not decided.reply:
             return Delivered(refused=decided.why)
         letter = Said((), decided.account, str(address), reply_to=reply_to)
-        receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
+        try:
+            receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
+        except MailRefused:  # the conversation is somebody else's
+            return Delivered(refused=decided.why)
         return Delivered(receipt.fresh)
 
     async def _file(self, ref: FileRef, owner: str) -> Part:
