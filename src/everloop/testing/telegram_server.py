@@ -12,7 +12,7 @@ refuses; python-telegram-bot works with it (tests/channels/telegram). `spoil` ha
 
 import asyncio
 import json
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -64,6 +64,7 @@ class TelegramServer:
         self._spoiled: dict[str, list[Spoiled | None]] = {}
         self._sent = Tally()
         self._tried = Tally()
+        self._called: defaultdict[str, Tally] = defaultdict(Tally)
         self._runner: web.AppRunner | None = None
         self._calling: asyncio.Task[None] | None = None
 
@@ -114,6 +115,10 @@ class TelegramServer:
         """What happens to the next calls of the methods that begin like this, one after the other."""
         self._spoiled[method] = [*spoiled]
 
+    async def called(self, method: str, times: int = 1) -> None:
+        """Wait until this method has been called so often in all."""
+        await self._called[method].reached(times)
+
     async def shown(self, messages: int) -> None:
         """Wait until so many messages have arrived in all (`send…`, drafts and actions apart)."""
         await self._sent.reached(messages)
@@ -134,6 +139,7 @@ class TelegramServer:
         except BotError as error:
             return _refusal(error)
         finally:
+            self._called[method].add()
             if _is_message(method):
                 self._tried.add()
         return await self._spoil(request, spoiled) if spoiled else web.json_response({"ok": True, "result": done})

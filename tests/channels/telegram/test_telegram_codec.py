@@ -69,6 +69,7 @@ def test_the_same_ids_at_another_bot_are_another_message():
         ("@ever_BOT how are you", "mention", "@ever_BOT", True, "how are you"),
         ("😀 hello @Ever_bot", "mention", "@Ever_bot", True, "😀 hello @Ever_bot"),
         ("😀 @other_bot and more", "mention", "@other_bot", False, "😀 @other_bot and more"),
+        ("@Ever_bot", "mention", "@Ever_bot", True, "@Ever_bot"),
         ("@Ever_bots", "mention", "@Ever_bots", False, "@Ever_bots"),
         ("/new@Ever_bot", "bot_command", "/new@Ever_bot", True, "/new"),
         ("/model@EVER_BOT fast", "bot_command", "/model@EVER_BOT", True, "/model fast"),
@@ -213,6 +214,12 @@ def test_what_was_forwarded_is_nobodys_command():
     found = [heard(update(text="/approve all", forward_origin=each)) for each in origins]
     told = ["Eve /new", "Eve", "News"]
     assert found == [structs.replace(SAID, text=f"[forwarded from {each}]\n/approve all") for each in told]
+
+
+def test_what_another_bot_has_offered_to_say_is_nobodys_command():
+    bot = {"id": 8, "is_bot": True, "first_name": "Eve", "username": "eve_bot"}
+    said = heard(update(text="/approve all", via_bot=bot))
+    assert said == structs.replace(SAID, text="[written by the bot @eve_bot]\n/approve all")
 
 
 def test_who_writes_for_a_group_is_the_group():

@@ -12,10 +12,11 @@ import pytest
 from telegram import Bot
 
 from everloop.channels.telegram import check_settings
+from everloop.channels.telegram.api import BotApi, BotRefusal
 from everloop.channels.telegram.hook import HEADER, TelegramByHook, secret_from
 from everloop.channels.telegram.wire import Telegram
 from everloop.core.mail import Address, ReplyTo
-from everloop.errors import ChannelDown, ChannelRefused, StoreError
+from everloop.errors import ChannelDown, StoreError
 from everloop.net.trusted import TrustedHttp
 from everloop.ports.channel import Delivered, FileRef, HookRequest, Incoming, OutgoingFile, OutgoingPart
 from everloop.testing.telegram_server import Spoiled, TelegramServer
@@ -67,7 +68,7 @@ class Listening:
 
     def channel(self, **settings: Any) -> Telegram:
         chosen = check_settings({"token": self.telegram.token, "api_url": self.telegram.url, **settings})
-        return TelegramByHook(chosen, self.http) if chosen.mode == "webhook" else Telegram(chosen, self.http)
+        return TelegramByHook(chosen, self.http, 0.01) if chosen.mode == "webhook" else Telegram(chosen, self.http)
 
     @asynccontextmanager
     async def run(self, resume: str = "", **settings: Any) -> AsyncIterator[asyncio.Future[None]]:
@@ -260,11 +261,32 @@ WEBHOOK = {"mode": "webhook", "webhook_url": "http://127.0.0.1:1/hooks/telegram"
 
 
 async def test_telegram_is_told_where_to_call_with_which_secret(here: Listening):
-    await here.channel(**WEBHOOK).run(here.taken, "")
-    told = here.telegram.webhook
-    assert (told["url"], told["secret_token"]) == ("http://127.0.0.1:1/hooks/telegram", secret_from(TOKEN))
-    await here.channel(**WEBHOOK, webhook_secret="s" * 16).run(here.taken, "")
-    assert here.telegram.webhook["secret_token"] == "s" * 16
+    ours: list[tuple[dict[str, str], str]] = [({}, secret_from(TOKEN)), ({"webhook_secret": "s" * 16}, "s" * 16)]
+    for times, (more, secret) in enumerate(ours, 1):
+        async with here.run(**WEBHOOK, **more):
+            await here.telegram.called("setWebhook", times)
+        told = here.telegram.webhook
+        assert (told["url"], told["secret_token"]) == ("http://127.0.0.1:1/hooks/telegram", secret)
+
+
+async def test_a_webhook_that_is_taken_away_is_set_again(here: Listening):
+    async with here.run(**WEBHOOK) as running:
+        await here.telegram.called("setWebhook")
+        here.telegram.webhook["url"] = "https://other.example"
+        with pytest.raises(ChannelDown, match="another program has taken our webhook away: stop it"):
+            await running
+    async with here.run(**WEBHOOK):
+        await here.telegram.called("setWebhook", 2)
+    assert here.telegram.webhook["url"] == WEBHOOK["webhook_url"]
+
+
+async def test_where_nobody_is_reached_is_told(here: Listening):
+    await here.telegram.say("one")
+    async with here.run(**WEBHOOK) as running:
+        with pytest.raises(ChannelDown) as raised:
+            await running
+    why = "Telegram could not call us (Connection refused): check channels.telegram.webhook_url"
+    assert (str(raised.value), here.telegram.queue.pending) == (why, 1)
 
 
 async def test_a_call_is_answered_once_it_is_committed(here: Listening):
@@ -351,6 +373,11 @@ async def test_no_failure_tells_the_token(here: Listening, spoiled: Spoiled, cap
     assert "sk-canary" not in said
 
 
-def test_a_token_that_is_told_would_be_seen():
-    error = ChannelRefused(f"Telegram does not know {TOKEN}")
-    assert "sk-canary" in "".join(traceback.format_exception(error))
+async def test_an_api_that_repeats_what_it_is_told_would_be_seen(here: Listening):
+    class Careless(BotApi):
+        def without_token(self, said: str) -> str:
+            return said
+
+    here.telegram.spoil(Spoiled(status=400, says=f"Bad Request: wrong URL /bot{TOKEN}/getMe"), method="getMe")
+    with pytest.raises(BotRefusal, match="sk-canary"):
+        await Careless(here.telegram.url, TOKEN, here.http).ask("getMe")

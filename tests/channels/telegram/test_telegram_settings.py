@@ -31,7 +31,7 @@ URL = "https://bot.example/hooks/telegram"
         ),
         (
             {"token": TOKEN, "tokn": "x"},
-            "there is no setting channels.telegram.tokn; the keys here are token, enabled, mode, webhook_url, "
+            "there is no setting channels.telegram.tokn; the keys here are token, mode, webhook_url, "
             "webhook_secret, api_url, menu",
         ),
         ({"token": TOKEN, "mode": "push"}, "channels.telegram.mode: Invalid enum value 'push'"),

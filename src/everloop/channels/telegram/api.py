@@ -98,7 +98,7 @@ class BotApi:
                     raise (Undeliverable if gone else ChannelDown)(f"Telegram answered {answer.status} for a file")
                 data = await answer.read(largest + 1)
         except ProviderError as error:
-            raise ChannelDown(self._without_token(str(error))) from error
+            raise ChannelDown(self.without_token(str(error))) from error
         if len(data) > largest:
             raise Undeliverable(f"it has more than {largest:,} bytes")
         return data
@@ -115,11 +115,11 @@ class BotApi:
         except HostHungUp:
             raise  # it may have arrived
         except HostUnreachable as error:
-            raise ChannelDown(self._without_token(str(error))) from error
+            raise ChannelDown(self.without_token(str(error))) from error
 
     def _refused(self, status: int, envelope: _Envelope, headers: Mapping[str, str]) -> Exception:
         code = envelope.error_code or status
-        said = self._without_token(envelope.description) or f"error {code}"
+        said = self.without_token(envelope.description) or f"error {code}"
         match code:
             case 429:
                 after = envelope.parameters.retry_after
@@ -132,7 +132,8 @@ class BotApi:
                 return _broken(code, _seconds_in(headers))
         return BotRefusal(code, said, envelope.parameters.migrate_to_chat_id)
 
-    def _without_token(self, said: str) -> str:
+    def without_token(self, said: str) -> str:
+        """What a host says, in a line."""
         for secret in (self._token, quote(self._token, safe=""), self._token.partition(":")[2]):
             said = said.replace(secret, "[token]")
         return " ".join(said.split())[:300]

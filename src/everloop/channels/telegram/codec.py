@@ -128,7 +128,7 @@ class _Spoken:
             entities, key=lambda each: -each.offset
         ):  # from its end: what stands before stays in place
             self._look_at(entity, me)
-        self.text = self._units.decode("utf-16-le", "replace").strip() if entities else text.strip()
+        self.text = self._units.decode("utf-16-le", "replace").strip() or text.strip()
 
     def _look_at(self, entity: MessageEntity, me: TelegramBot) -> None:
         start, end = 2 * entity.offset, 2 * (entity.offset + entity.length)
@@ -167,9 +167,13 @@ def _quoted(message: TelegramMessage, answered: TelegramMessage | None) -> str:
 
 
 def _with_origin(message: TelegramMessage, text: str) -> str:
-    """What was written by somebody else is told as such, and is no command of whoever passes it on."""
-    origin = message.forward_origin
-    return f"[forwarded from {' '.join(origin.called.split())}]\n{text}".rstrip() if origin else text
+    """What was written by somebody else is told as such, and is no command of whoever passes it on. So is what another
+    bot has offered them to say."""
+    if message.forward_origin:
+        return f"[forwarded from {' '.join(message.forward_origin.called.split())}]\n{text}".rstrip()
+    if message.via_bot and message.via_bot.is_bot:
+        return f"[written by the bot @{message.via_bot.username}]\n{text}".rstrip()
+    return text
 
 
 def _described(message: TelegramMessage) -> str:

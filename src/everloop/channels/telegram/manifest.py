@@ -49,7 +49,6 @@ class TelegramSettings(Struct, forbid_unknown_fields=True, kw_only=True):
     people our slash commands."""
 
     token: str
-    enabled: bool = True
     mode: Literal["polling", "webhook"] = "polling"
     webhook_url: str = ""
     webhook_secret: str = ""

@@ -112,6 +112,7 @@ class TelegramMessage(Struct, kw_only=True):
     is_topic_message: bool = False
     is_automatic_forward: bool = False
     forward_origin: ForwardOrigin | None = None
+    via_bot: TelegramUser | None = None
     reply_to_message: "TelegramMessage | None" = None
     quote: TextQuote | None = None
     forum_topic_created: dict[str, object] | None = None

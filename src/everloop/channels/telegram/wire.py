@@ -48,6 +48,7 @@ class Telegram:
         self._sender = TelegramSender(self._api)
         self._previews = TelegramPreviews(self._api, self._sender, pause)
         self._bot: TelegramBot | None = None
+        self._is_menu_offered = False
         self._is_shaken = False  # the last send has failed, and may have arrived
 
     async def me(self) -> TelegramBot:
@@ -63,10 +64,11 @@ class Telegram:
         await poll(self._api, me, deliver, resume)
 
     async def _offer_menu(self) -> None:
-        if not self._chosen.menu:
+        if not self._chosen.menu or self._is_menu_offered:
             return
         try:
             await self._api.ask("setMyCommands", {"commands": menu(COMMANDS.values())})
+            self._is_menu_offered = True
         except (ChannelDown, BotRefusal) as error:  # people can type them all the same
             _log.info("the menu of commands could not be set: %s", error)
 
@@ -81,7 +83,7 @@ class Telegram:
     async def probe(self) -> Probed:
         self._bot = None
         me, hook = await self.me(), await self._ask("getWebhookInfo", WebhookInfo)
-        missing = tuple(_missing(me, hook, self._chosen.mode))
+        missing = tuple(self._api.without_token(each) for each in _missing(me, hook, self._chosen.mode))
         return Probed(account=f"@{me.username} ({me.called})", missing=missing, link=f"https://t.me/{me.username}")
 
     def render(self, outbound: Outbound) -> tuple[Rendered, ...]:
