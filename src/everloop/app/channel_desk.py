@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ChannelDown, ChannelRefused, EverloopError, SettingsError
 from ..ports import Http
@@ -98,7 +99,8 @@ class ChannelDesk:
     async def add(self, name: str, given: Mapping[str, Any], *, test: bool = True) -> ChannelAdded:
         """Set it up with these settings, in the place of those that it asks for; any other stays as it was. Raises
         EverloopError, and nothing was written then."""
-        fields = {field.name: field for field in setup_of(name).fields}
+        setup = setup_of(name)
+        fields = {field.name: field for field in setup.fields}
         given = {snake(key): value for key, value in given.items() if value != ""}
         for field in fields.values():
             if field.name not in given and not field.optional:
@@ -112,7 +114,7 @@ class ChannelDesk:
             probed = await self._tried(name, values) if test else None
             await self._write(name, before, kept, given, secrets)
         await self._changed()
-        return ChannelAdded(await self.row(name), probed)
+        return ChannelAdded(replace(await self.row(name), title=setup.title), probed)
 
     async def log_in(self, name: str, answers: Mapping[str, str]) -> ChannelAdded:
         """Make settings of a login, and set it up with them. Raises EverloopError."""
