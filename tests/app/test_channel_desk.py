@@ -122,6 +122,14 @@ async def test_a_secret_that_others_may_use_stays_when_a_channel_goes(tmp_path: 
     assert await secrets_in(tmp_path) == ["birds", "parrot.cage"]
 
 
+async def test_a_file_that_cannot_be_changed_here_keeps_no_secret_either(tmp_path: Path, cage: Cage):
+    (tmp_path / "config.toml").write_text("[channels]\nparrot = true\n")
+    async with open_channel_desk(tmp_path) as desk:
+        with pytest.raises(EverloopError, match=r"cannot be changed here, for the way the file is written"):
+            await desk.add("parrot", {"url": cage.url, "token": TOKEN})
+    assert (text_of(tmp_path), await secrets_in(tmp_path)) == ("[channels]\nparrot = true\n", [])
+
+
 async def test_who_writes_into_the_file_meanwhile_loses_nothing(tmp_path: Path, cage: Cage):
     (tmp_path / "config.toml").write_text("# my file\n[gateway]\nport = 1 # mine\n")
     async with open_channel_desk(tmp_path) as desk:

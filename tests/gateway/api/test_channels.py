@@ -9,6 +9,8 @@ import pytest
 
 from everloop.testing import ScriptedModel
 from tests.channels.parrot import PASSWORD, TOKEN, Cage, plugged_in
+from tests.gateway.api.test_api import OWNER, USER
+from tests.gateway.api.test_api import opened as at_stand
 from tests.gateway.api.test_setup import Door, opened
 
 NO_FEISHU = "but this version has no channel for Feishu: nothing listens there."
@@ -114,3 +116,10 @@ async def test_a_token_of_some_scopes_sets_up_nothing(tmp_path: Path, cage: Cage
         ]
         assert [status for status, _ in asked] == [403, 403, 403]
         assert ((await door.send("GET", "/api/channels"))[0], door.file) == (200, "")
+
+
+async def test_only_who_may_see_settings_is_told_what_is_wrong_in_them(tmp_path: Path):
+    channels = {"webhook": {"url": "ftp://x", "secret": "${SECRET_PLACE}"}}
+    async with at_stand(tmp_path, {"channels": channels}) as (_, client):
+        notices = [(await (await client.get("/api/models", headers=who)).json())["notice"] for who in (OWNER, USER)]
+    assert ["SECRET_PLACE" in each for each in notices] == [True, False]
