@@ -151,9 +151,12 @@ class Builder:
             library=choice.library,
             presets=choice.presets,
             missing=choice.missing,
-            unused=(*unused(settings, known_channels(settings)), *missing_tools(personas, kits.of(OWNER).tools)),
+            unused=(*unused(settings, self._known_channels(settings)), *missing_tools(personas, kits.of(OWNER).tools)),
             personas=personas,
         )
+
+    def _known_channels(self, settings: Settings) -> frozenset[str]:
+        return known_channels(settings) | {each.manifest.name for each in self._given.channels}
 
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():

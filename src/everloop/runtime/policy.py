@@ -86,7 +86,8 @@ class AdmitByPolicy:
         if pace.came(incoming.event) or incoming.withdrawn:
             return None
         if incoming.bot and pace.streak(incoming.chat) >= MOST_OF_BOTS:
-            _log.warning("bots are not answered in a chat of theirs until a person speaks there: %s", BOTS_ALONE)
+            if pace.tell(f"bots in {incoming.chat}", DAY):
+                _log.warning("bots are not answered in a chat any more until a person speaks there: %s", incoming.chat)
             return Declined(BOTS_ALONE)
         who = f"{decided.author} urgent" if command_in(incoming.text) in URGENT else decided.author
         if seconds := pace.wait_of(who, policy.per_minute, policy.per_minute_all):
