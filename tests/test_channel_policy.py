@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everloop.app.channels import channels_of, check
+from everloop.app.channels import values_of, wrong_in
 from everloop.app.policies import policy_of
 from everloop.errors import SettingsError
 from everloop.ports.policy import USUAL_POLICY, ChannelPolicy, ChatPolicy
@@ -86,15 +86,15 @@ def test_what_is_wrong_is_told_in_a_sentence(table, sentence):
 
 
 def test_a_channel_never_sees_what_holds_for_all():
-    settings = Settings(channels={"webhook": {**WEBHOOK, "allow_from": ["1"], "groups": "never", "gather": 0}})
-    (channel,) = channels_of(settings, lambda: None, {})
-    assert channel.manifest.name == "webhook"
-    assert policy_of(settings, "webhook") == ChannelPolicy(allow_from=("1",), groups="never", gather=0.0)
+    table = {**WEBHOOK, "allow_from": ["1"], "groups": "never", "gather": 0}
+    assert values_of("webhook", table, {}) == WEBHOOK
+    policy = ChannelPolicy(allow_from=("1",), groups="never", gather=0.0)
+    assert policy_of(Settings(channels={"webhook": table}), "webhook") == policy
 
 
 @pytest.mark.parametrize("secret", [SECRET, "${NOT_SET_HERE}"], ids=["known", "of a variable that is elsewhere"])
 def test_it_is_checked_also_where_no_channel_is_opened(tmp_path: Path, secret):
     table = {**WEBHOOK, "secret": secret}
-    check(Settings(channels={"webhook": {**table, "groups": "never"}}), tmp_path, {})
-    with pytest.raises(SettingsError, match=r"channels\.webhook\.groups is one of"):
-        check(Settings(channels={"webhook": {**table, "groups": "x"}}), tmp_path, {})
+    assert wrong_in(Settings(channels={"webhook": {**table, "groups": "never"}}), tmp_path, {}) == ()
+    (wrong,) = wrong_in(Settings(channels={"webhook": {**table, "groups": "x"}}), tmp_path, {})
+    assert wrong.why == "channels.webhook.groups is one of mention, reply, always, never"

@@ -25,7 +25,6 @@ class PolicyRules:
     def __init__(
         self,
         store: Store,
-        settings: Settings,
         strangers: Callable[[], Strangers | None],
         given: Container[str],
         clock: Clock,
@@ -33,16 +32,13 @@ class PolicyRules:
         """`strangers` says what becomes of them where a channel's own settings do not; `given` are those of whom a
         program has said who they are."""
         self._store = store
-        self._settings = settings
         self._strangers = strangers
         self._given = given
         self._clock = clock
 
-    def admission(self, channel: Channel, *, brought: bool) -> AdmitByPolicy:
-        """With `brought`, a program has opened the channel itself, and speaks for who writes there. Raises
-        SettingsError."""
+    def admission(self, channel: Channel, policy: ChannelPolicy, *, brought: bool = False) -> AdmitByPolicy:
+        """With `brought`, a program has opened the channel itself, and speaks for who writes there."""
         name, traits = channel.manifest.name, channel.manifest.traits
-        policy = policy_of(self._settings, name)
         people = AdmitPeople(
             self._store,
             lambda: policy.strangers or self._strangers(),

@@ -57,13 +57,13 @@ class AdmitByPolicy:
         self, people: AdmitPeople, policy: ChannelPolicy, pace: Pace, clock: Clock, usual: Usual = USUAL
     ) -> None:
         self._people = people
-        self._policy = policy
+        self.policy = policy
         self._pace = pace
         self._clock = clock
         self._usual = usual
 
     async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
-        if why := refusal(self._policy, self._usual.rule, incoming):
+        if why := refusal(self.policy, self._usual.rule, incoming):
             return await self._decline(why, manifest, incoming)
         decided = await self._people.admit(manifest, incoming)
         if isinstance(decided, Declined):
@@ -82,7 +82,7 @@ class AdmitByPolicy:
 
     def _slowed(self, decided: Admitted, incoming: Incoming) -> Declined | None:
         """Why it is too much, if it is; else it is counted. What comes again was counted before."""
-        pace, policy = self._pace, self._policy
+        pace, policy = self._pace, self.policy
         if pace.came(incoming.event) or incoming.withdrawn:
             return None
         if incoming.bot and pace.streak(incoming.chat) >= MOST_OF_BOTS:
@@ -99,12 +99,12 @@ class AdmitByPolicy:
     def _too_many(self, author: str, incoming: Incoming, seconds: int) -> Declined:
         if not incoming.direct or incoming.replaces or not self._pace.tell(author):
             return Declined(TOO_MANY)
-        limit = self._policy.per_minute
+        limit = self.policy.per_minute
         words = SLOWER if limit and self._pace.wait_of(author, limit, 0) else BUSY
         return Declined(TOO_MANY, author, words.format(limit=limit, seconds=seconds))
 
     def _due(self, decided: Admitted, incoming: Incoming) -> Admitted:
-        gather = self._usual.gather if self._policy.gather is None else self._policy.gather
+        gather = self._usual.gather if self.policy.gather is None else self.policy.gather
         seconds = max(gather, ALBUM_SECONDS) if incoming.album else gather
         return structs.replace(decided, due=self._clock.now() + seconds) if seconds else decided
 
