@@ -49,10 +49,11 @@ def answering() -> ScriptedModel:
     ],
 )
 def test_in_a_group_what_is_answered_is_what_its_rule_says(rule, answered):
-    every = [HI, NAMED, REPLY, COMMAND, OURS, ANSWER]
+    every = [HI, NAMED, REPLY, COMMAND, OURS, ANSWER, {"text": "/approve"}]
+    answered = [*answered, every[-1]] if rule == "always" else answered
     whys = [refusal(ChannelPolicy(groups=rule), "always", incoming("e", direct=False, **each)) for each in every]
     assert whys == ["" if each in answered else NOT_FOR_US for each in every]
-    assert [refusal(ChannelPolicy(groups=rule), "always", incoming("e", **each)) for each in every] == [""] * 6
+    assert [refusal(ChannelPolicy(groups=rule), "always", incoming("e", **each)) for each in every] == [""] * 7
 
 
 def test_without_a_rule_it_is_what_is_usual_for_the_channel():

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from ..ports import Clock
 from ..ports.channel import Admitted, Declined, Incoming, Manifest
 from ..ports.policy import ChannelPolicy, GroupRule
-from ..readings.commands import command_in
+from ..readings.commands import command_in, rest_of
 from .admission import AdmitPeople
 from .pace import Pace
 
@@ -83,7 +83,7 @@ class AdmitByPolicy:
     def _slowed(self, decided: Admitted, incoming: Incoming) -> Declined | None:
         """Why it is too much, if it is; else it is counted. What comes again was counted before."""
         pace, policy = self._pace, self.policy
-        if pace.came(incoming.event) or incoming.withdrawn:
+        if pace.came(incoming.event) or (incoming.replaces and incoming.withdrawn):
             return None
         if incoming.bot and pace.streak(incoming.chat) >= MOST_OF_BOTS:
             if pace.tell(f"bots in {incoming.chat}", DAY):
@@ -128,6 +128,6 @@ def _is_addressed(rule: GroupRule, incoming: Incoming) -> bool:
     command = command_in(incoming.text)
     if rule == "always" or rule == "never":
         return rule == "always"
-    if incoming.replies or command in _ANSWERS:
+    if incoming.replies or (command in _ANSWERS and rest_of(incoming.text)):
         return True
     return incoming.mentioned and (rule == "mention" or bool(command))
