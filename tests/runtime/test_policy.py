@@ -213,6 +213,15 @@ async def test_who_writes_too_much_is_told_once_and_what_was_accepted_is_answere
     assert asked == {"line 0", "line 1", "line 9", "me too"}
 
 
+async def test_an_album_counts_as_one_message(house):
+    channel = Heard()
+    async with house(answering(), channels=[channel], settings=policy(per_minute=2)):
+        deliver = await channel.listens.get()
+        albums = [incoming(f"{name}{n}", album=name, direct=False) for name in ("a", "b", "c") for n in range(3)]
+        came = [(await deliver(each)).refused for each in albums]
+    assert came == [*[""] * 6, *[TOO_MANY] * 3]
+
+
 async def test_a_restart_does_not_begin_to_count_anew(house):
     settings = policy(per_minute=3)
     async with house(answering(), channels=[channel := Heard()], settings=settings):

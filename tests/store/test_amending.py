@@ -1,8 +1,10 @@
 """Letters that their authors change or take back, and what is known of the last ones, on both databases."""
 
 import asyncio
+from random import Random
 
 import pytest
+from tests.runtime.test_gathering_properties import ALL_DEEDS, Deed, check, live
 from tests.store.conftest import Home
 
 from everloop.core.log import UserSaid
@@ -114,6 +116,14 @@ async def test_a_change_and_the_turn_that_takes_the_letter_come_one_after_the_ot
         [[body, ended]] = await home.rows(f"SELECT body, ended FROM inbox WHERE id = {written.id}")
         assert ended == 1
         assert ('"hi"' not in body) <= (receipt is not None)  # the text is gone only where the change came first
+
+
+async def test_whatever_is_said_changed_and_taken_back_is_in_one_turn_or_in_none(home: Home):
+    chance, store = Random(7), await home.connect()
+    for steering in ("steer", "queue", "interrupt"):
+        for _ in range(10):
+            deeds = [Deed(chance.choice(ALL_DEEDS), chance.randrange(6)) for _ in range(14)]
+            await check(await live(store, deeds, steering))
 
 
 async def test_the_last_letters_of_a_channel_are_told_the_oldest_first(home: Home):

@@ -83,7 +83,8 @@ class AdmitByPolicy:
     def _slowed(self, decided: Admitted, incoming: Incoming) -> Declined | None:
         """Why it is too much, if it is; else it is counted. What comes again was counted before."""
         pace, policy = self._pace, self.policy
-        if pace.came(incoming.event) or (incoming.replaces and incoming.withdrawn):
+        event = f"album {incoming.chat} {incoming.album}" if incoming.album else incoming.event  # it is one message
+        if pace.came(event) or (incoming.replaces and incoming.withdrawn):
             return None
         if incoming.bot and pace.streak(incoming.chat) >= MOST_OF_BOTS:
             if pace.tell(f"bots in {incoming.chat}", DAY):
@@ -92,7 +93,7 @@ class AdmitByPolicy:
         who = f"{decided.author} urgent" if command_in(incoming.text) in URGENT else decided.author
         if seconds := pace.wait_of(who, policy.per_minute, policy.per_minute_all):
             return self._too_many(decided.author, incoming, math.ceil(seconds))
-        pace.count(who, incoming.event)
+        pace.count(who, event)
         pace.note_speaker(incoming.chat, incoming.bot)
         return None
 
