@@ -14,6 +14,7 @@ from msgspec import Struct
 from ..core.people import OWNER, Role
 from ..errors import ModelMissing, SettingsError
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
+from ..ports.channel import OpensChats
 from ..ports.tools import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
@@ -238,6 +239,7 @@ class Builder:
             quota_of=self._storage.bounded.quota_of,
             bounded=self._storage.bounded,
             credentials=self._credentials,
+            chats={each.manifest.name: each for each in self._given.channels if isinstance(each, OpensChats)},
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

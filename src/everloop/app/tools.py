@@ -18,8 +18,21 @@ from msgspec import Struct
 
 from ..core.people import OWNER, is_chat
 from ..errors import SettingsError
-from ..ports import Archive, Arrivals, Bus, FileRecords, Files, Http, KeepsFiles, Log, Mailroom, Taints, ToolSource
-from ..ports.channel import DOORS, Traits
+from ..ports import (
+    Archive,
+    Arrivals,
+    Bus,
+    Directory,
+    FileRecords,
+    Files,
+    Http,
+    KeepsFiles,
+    Log,
+    Mailroom,
+    Taints,
+    ToolSource,
+)
+from ..ports.channel import DOORS, OpensChats, Traits
 from ..ports.events import ToolOutput
 from ..ports.tools import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
@@ -96,7 +109,7 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
-class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Protocol):
+class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Protocol):
     """What tools look back at, post to and are watched by."""
 
 
@@ -116,6 +129,7 @@ def build_tools(
     quota_of: QuotaOf | None = None,
     bounded: Files | None = None,
     credentials: CredentialBox | None = None,
+    chats: Mapping[str, OpensChats] = {},
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -157,7 +171,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *([message_tool(store, bus.wake, seen, bounded or files, channels)] if store else ()),
+        *([message_tool(store, bus.wake, seen, bounded or files, channels, chats)] if store else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))
