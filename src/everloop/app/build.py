@@ -14,7 +14,6 @@ from msgspec import Struct
 from ..core.people import OWNER, Role
 from ..errors import ModelMissing, SettingsError
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
-from ..ports.channel import OpensChats
 from ..ports.tools import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
@@ -31,6 +30,7 @@ from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.sandbox.port import Sandbox
+from ..tools.sent_messages import abilities_of
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
@@ -142,7 +142,7 @@ class Builder:
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
             await self.prompt_files.look()
         personas = personas_of(settings)
-        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
+        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, abilities_of(self._given.channels))
         return Built(
             settings,
             choice.model,
@@ -247,7 +247,7 @@ class Builder:
             quota_of=self._storage.bounded.quota_of,
             bounded=self._storage.bounded,
             credentials=self._credentials,
-            chats={each.manifest.name: each for each in self._given.channels if isinstance(each, OpensChats)},
+            open_channels=self._given.channels,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

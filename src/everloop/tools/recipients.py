@@ -142,4 +142,4 @@ class Recipients:
         row = await self._post.session(str(address))
         if row is not None and row.owner != person.id:
             raise ToolError(f"the chat with {account} belongs to somebody else by now")
-        return Recipient(address, person.id, account)
+        return Recipient(address, person.id, account if row is None else "")
