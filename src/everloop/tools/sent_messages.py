@@ -107,8 +107,9 @@ class _Acting:
             raise ToolError(f"it could not be reacted to: {error}") from error
 
     async def _mails(self, context: CallContext) -> tuple[int, ...]:
-        """The letter that began the turn."""
-        written = await self._store.history(context.thread, max(0, context.turn - 1), 1)
+        """The letters that had been heard when the call was made: the same ones when it is made again."""
+        asked = int(context.key.split(":")[1])
+        written = await self._store.history(context.thread, max(0, context.turn - 1), max(1, asked - context.turn))
         return tuple(each.entry.mail for each in written if isinstance(each.entry, UserSaid) and each.entry.mail)
 
     async def edit(self, text: str, back: int, context: CallContext) -> str:
