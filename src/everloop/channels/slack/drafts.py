@@ -1,0 +1,162 @@
+"""Drafts of an answer, and how one becomes the answer.
+
+In a thread whose reader is known Slack streams natively (chat.startStream): it takes pieces of markdown, which can be
+appended and never changed. Elsewhere, and when Slack will not, a draft is a message that is changed. A stream that
+Slack has ended by itself, after a few minutes or because somebody stopped it, is changed like a message, too.
+"""
+
+import re
+from collections import OrderedDict
+from typing import Any
+
+from ...core.mail import Address, ReplyTo
+from ...errors import ChannelDown, ProviderError, Undeliverable
+from ...readings.keys import name_of
+from ..text import SLACK, draft
+from .api import SlackApi
+from .codec import place_of
+from .messages import changed, text_fields
+from .refusals import SlackRefused, is_about_access, to_send
+
+REMEMBERED = 1_000  # streams
+LONGEST = 10_000  # characters of a stream; what is longer goes on as a message that is changed
+STREAM, MESSAGE = "stream", "message"
+_GONE = ("message_not_found", "thread_not_found")
+# In markdown, too, `<!channel>` and `<@U1>` notify people; so might an entity that stands for the bracket.
+_BRACKET = re.compile(r"(<|&lt;|&#0*60;|&#x0*3c;)(?=[@!#&\\])", re.IGNORECASE)
+_HALF = re.compile(r"(?:<|&[#\w]{0,10};?)\Z")
+NO_WIDTH = "\u200b"
+
+
+def harmless(markdown: str) -> str:
+    """Markdown that mentions nobody. What may become a mention with the next word is kept back."""
+    return _BRACKET.sub(rf"\1{NO_WIDTH}", _HALF.sub("", markdown))
+
+
+class SlackDrafts:
+    """Shows drafts. What one is called is its kind, its chat and its timestamp."""
+
+    def __init__(self, api: SlackApi) -> None:
+        self._api = api
+        self._streamed: OrderedDict[str, str] = OrderedDict()  # what a stream shows, by its name
+        self._no_streams: set[str] = set()  # kinds of chats, by their letter, in which Slack will not stream
+
+    async def show(self, address: Address, shown: str, markdown: str, reply_to: ReplyTo) -> str:
+        try:
+            if not markdown:
+                await self.take_away(shown)
+                return ""
+            if not shown:
+                return await self._begin(address, markdown, reply_to)
+            if shown.startswith(STREAM) and (again := await self._append(shown, markdown)):
+                return again
+            return await self._change(shown, text_fields(draft(markdown, SLACK).text))
+        except SlackRefused as error:
+            raise to_send(error) from error
+
+    async def become(self, shown: str, fields: dict[str, Any]) -> str:
+        """Make it the answer; returns its receipt, or "" when it is not there to be changed. Raises as a send does."""
+        await self._stop(shown)
+        try:
+            return _receipt(await self._change(shown, fields))
+        except SlackRefused as error:
+            if is_about_access(error) or isinstance(to_send(error), ChannelDown):
+                raise to_send(error) from error
+            return ""
+        except ProviderError:  # it may have been changed: to change it to the same once more does no harm
+            return await self._once_more(shown, fields)
+
+    async def _once_more(self, shown: str, fields: dict[str, Any]) -> str:
+        try:
+            return _receipt(await self._change(shown, fields))
+        except SlackRefused as error:
+            raise to_send(error) from error
+
+    async def take_away(self, shown: str) -> None:
+        """Raises SlackRefused; what is gone already is no error."""
+        await self._stop(shown)
+        try:
+            await self._api.call("chat.delete", **_place(shown))
+        except SlackRefused as error:
+            if error.word not in _GONE:
+                raise
+
+    async def _begin(self, address: Address, markdown: str, reply_to: ReplyTo) -> str:
+        chat, thread = name_of(address.chat), name_of(address.thread)
+        if begun := await self._stream(chat, thread, markdown, reply_to):
+            return begun
+        fields = text_fields(draft(markdown, SLACK).text)
+        posted = await self._api.call("chat.postMessage", channel=chat, thread_ts=thread or None, **fields)
+        return _name(MESSAGE, posted.fields)
+
+    async def _stream(self, chat: str, thread: str, markdown: str, reply_to: ReplyTo) -> str:
+        reader, words = place_of(reply_to), harmless(markdown)[:LONGEST]
+        if not thread or not reader.user or not reader.team or not words or chat[:1] in self._no_streams:
+            return ""
+        whom = {"recipient_user_id": reader.user, "recipient_team_id": reader.team}
+        try:
+            begun = await self._api.call(
+                "chat.startStream", channel=chat, thread_ts=thread, markdown_text=words, **whom
+            )
+        except SlackRefused:  # this workspace, or this kind of chat, has none
+            self._no_streams.add(chat[:1])
+            return ""
+        name = _name(STREAM, begun.fields)
+        self._remember(name, words)
+        return name
+
+    async def _append(self, shown: str, markdown: str) -> str:
+        """Nothing when it is to be changed from now on: its beginning has changed, or Slack has ended it."""
+        before, words = self._streamed.get(shown), harmless(markdown)
+        if before is None or not words.startswith(before) or len(words) > LONGEST:
+            await self._stop(shown)
+            return ""
+        if words == before:
+            return shown
+        try:
+            await self._api.call("chat.appendStream", **_place(shown), markdown_text=words[len(before) :])
+        except SlackRefused:
+            await self._stop(shown)
+            return ""
+        self._remember(shown, words)
+        return shown
+
+    async def _change(self, shown: str, fields: dict[str, Any]) -> str:
+        place = _place(shown)
+        await self._api.call("chat.update", **place, **changed(fields))
+        return f"{MESSAGE} {place['channel']} {place['ts']}"
+
+    async def _stop(self, shown: str) -> None:
+        """A stream that goes on cannot be changed."""
+        if not shown.startswith(STREAM):
+            return
+        self._streamed.pop(shown, None)
+        try:
+            await self._api.call("chat.stopStream", **_place(shown))
+        except SlackRefused as error:
+            if is_about_access(error) or isinstance(to_send(error), ChannelDown):
+                raise to_send(error) from error
+        except ProviderError as error:  # nothing was said with it; whether it has ended is seen next time
+            raise ChannelDown(str(error)) from error
+
+    def _remember(self, name: str, words: str) -> None:
+        self._streamed[name] = words
+        while len(self._streamed) > REMEMBERED:
+            self._streamed.popitem(last=False)
+
+
+def _name(kind: str, fields: Any) -> str:
+    return f"{kind} {fields['channel']} {fields['ts']}"
+
+
+def _place(shown: str) -> dict[str, str]:
+    """Raises Undeliverable for what is no name of ours."""
+    kind, _, rest = shown.partition(" ")
+    chat, _, ts = rest.partition(" ")
+    if kind not in (STREAM, MESSAGE) or not chat or not ts:
+        raise Undeliverable("this is no draft of Slack's")
+    return {"channel": chat, "ts": ts}
+
+
+def _receipt(shown: str) -> str:
+    return shown.partition(" ")[2].replace(" ", ":")

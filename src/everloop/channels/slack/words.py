@@ -1,0 +1,56 @@
+"""What people write in Slack, as plain text: its escapes, links and mentions; and commands, which Slack keeps for
+itself when they begin with a slash, so that here they may begin with `!`."""
+
+import re
+from collections.abc import Mapping
+
+from ...readings.commands import COMMANDS
+
+_ANGLED = re.compile(r"<([^<>]*)>")
+_COMMAND = re.compile(r"!([a-z][a-z_-]{0,30})(?=\s|\Z)")
+_ANSWERS = ("/approve", "/deny")
+MENTION = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
+
+
+def plain(text: str, names: Mapping[str, str] = {}) -> str:
+    """`names` are what people are called, by their id."""
+    return _unescaped(_ANGLED.sub(lambda found: _read(found[1], names), text))
+
+
+def addressed(text: str, me: str) -> tuple[str, bool]:
+    """Without our name at its beginning; and whether we are named in it."""
+    rest = re.sub(rf"\A\s*<@{re.escape(me)}(?:\|[^<>]*)?>[\s:,]*", "", text) if me else text
+    return (rest if rest.strip() else text), me in MENTION.findall(text)
+
+
+def commanded(text: str) -> str:
+    """`!new` is `/new`, where there is such a command."""
+    found = _COMMAND.match(text.lstrip())
+    known = found and (f"/{found[1]}" in COMMANDS or f"/{found[1]}" in _ANSWERS)
+    return f"/{text.lstrip()[1:]}" if known else text
+
+
+def typed(text: str) -> str:
+    """What follows `/everloop`: a command, or something to say."""
+    text = text.strip()
+    word = text.removeprefix("/").removeprefix("!").partition(" ")[0]
+    if not text:
+        return "/help"
+    is_known = f"/{word}" in COMMANDS or f"/{word}" in _ANSWERS
+    return f"/{text.removeprefix('/').removeprefix('!')}" if is_known else text
+
+
+def _read(inside: str, names: Mapping[str, str]) -> str:
+    target, _, label = inside.partition("|")
+    if target.startswith("@"):
+        return f"@{label or names.get(target[1:], target[1:])}"
+    if target.startswith("#"):
+        return f"#{label or target[1:]}"
+    if target.startswith("!"):
+        return label or f"@{target[1:].partition('^')[0]}"
+    address = target.removeprefix("mailto:").removeprefix("tel:")
+    return f"{label} ({target})" if label and label not in (target, address) and f"//{label}" not in target else address
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
