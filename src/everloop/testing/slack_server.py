@@ -58,9 +58,10 @@ class SlackServer:
         self.opened = 0  # sockets that were ever open
         self.echoes = True  # whether the bot is told what it has written itself
         self.strangers: list[str] = []  # who has asked for a file without the bot's token
-        self._post, self._again, self._scopes = post, again, scopes
+        self.again, self.scopes = again, scopes
+        self._post = post
         self._tickets: set[str] = set()
-        self._waiting: dict[str, Fields] = {}  # envelopes that nobody has acknowledged, by their id
+        self.waiting: dict[str, Fields] = {}  # envelopes that nobody has acknowledged, by their id
         self.told: dict[str, set[str]] = {}  # the envelopes of an event, by what the test knows it as
         self.acked: set[str] = set()
         self._changed = asyncio.Condition()
@@ -188,20 +189,23 @@ class SlackServer:
 
     async def acknowledged(self, name: str) -> None:
         """Wait until all that was told by this name is acknowledged."""
-        async with self._changed:
-            await self._changed.wait_for(lambda: self.told.get(name, {""}) <= self.acked)
+        await self.until(lambda: self.told.get(name, {""}) <= self.acked)
 
     async def linked(self, sockets: int = 1) -> None:
         """Wait until so many sockets have ever been open."""
+        await self.until(lambda: self.opened >= sockets)
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        """Looked at after each call, and whenever something else happens."""
         async with self._changed:
-            await self._changed.wait_for(lambda: self.opened >= sockets)
+            await self._changed.wait_for(is_so)
 
     # How it is told.
 
     async def _send(self, kind: str, payload: Fields, name: str, body: bytes) -> None:
         id = f"envelope-{self.workspace.number()}"
         self.told.setdefault(name, set()).add(id)
-        self._waiting[id] = {"envelope_id": id, "type": kind, "payload": payload, "accepts_response_payload": False}
+        self.waiting[id] = {"envelope_id": id, "type": kind, "payload": payload, "accepts_response_payload": False}
         if self._post is None:
             await self._hand_over(id)
             return
@@ -217,17 +221,18 @@ class SlackServer:
 
     async def _hand_over(self, id: str) -> None:
         """On the newest connection; once more after a while, if nobody acknowledges it."""
-        if id in self._waiting and self.sockets:
+        if id in self.waiting and self.sockets:
             with suppress(ConnectionError):
-                await self.sockets[-1].send_str(json.dumps(self._waiting[id]))
+                await self.sockets[-1].send_str(json.dumps(self.waiting[id]))
             self._later(self._tell_again(id))
 
     async def _tell_again(self, id: str) -> None:
-        await asyncio.sleep(self._again)
-        if envelope := self._waiting.get(id):
+        await asyncio.sleep(self.again)
+        if envelope := self.waiting.get(id):
             envelope["retry_attempt"] = envelope.get("retry_attempt", 0) + 1
             envelope["retry_reason"] = "timeout"
             await self._hand_over(id)
+            await self._note()
 
     def _later(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -235,9 +240,12 @@ class SlackServer:
         task.add_done_callback(self._tasks.discard)
 
     async def _ack(self, id: str) -> None:
+        self.waiting.pop(id, None)
+        self.acked.add(id)
+        await self._note()
+
+    async def _note(self) -> None:
         async with self._changed:
-            self._waiting.pop(id, None)
-            self.acked.add(id)
             self._changed.notify_all()
 
     def _echo(self, kind: str, event: Fields) -> None:
@@ -263,10 +271,9 @@ class SlackServer:
         hello = {"type": "hello", "num_connections": len(self.sockets) + 1, "connection_info": {"app_id": APP}}
         await socket.send_str(json.dumps({**hello, "debug_info": {"approximate_connection_time": 18060}}))
         self.sockets.append(socket)
-        async with self._changed:
-            self.opened += 1
-            self._changed.notify_all()
-        for id in [*self._waiting]:
+        self.opened += 1
+        await self._note()
+        for id in [*self.waiting]:
             await self._hand_over(id)
         try:
             async for message in socket:
@@ -274,6 +281,7 @@ class SlackServer:
                     await self._ack(json.loads(message.data)["envelope_id"])
         finally:
             self.sockets.remove(socket)
+            await self._note()
         return socket
 
     # The Web API.
@@ -287,9 +295,10 @@ class SlackServer:
         if fault and not fault.arrives:
             return await _broken(request, fault)
         result = self._result(method, given, token)
+        await self._note()
         if fault:
             return await _broken(request, fault)
-        return web.json_response(result, headers={"x-oauth-scopes": self._scopes})
+        return web.json_response(result, headers={"x-oauth-scopes": self.scopes})
 
     def _result(self, method: str, given: Fields, token: str) -> Fields:
         wanted = self.app_token if method == "apps.connections.open" else self.bot_token

@@ -150,14 +150,15 @@ def press(payload: Fields, name: str = "") -> Incoming | None:
     chat = _text(payload.get("channel") or {}, "id") or _text(held, "channel_id")
     ts = _text(held, "message_ts") or _text(message, "ts")
     thread = _text(held, "thread_ts") or _text(message, "thread_ts")
-    team = _text(payload.get("team") or {}, "id")
-    word = "/approve" if ours[0]["action_id"] == APPROVE else "/deny"
+    team, home = _text(payload.get("team") or {}, "id"), _text(user, "team_id")
+    foreign = home and team and home != team and not payload.get("enterprise")
+    verdict = "" if ours[0]["action_id"] == APPROVE else " no"
     return Incoming(
         event=f"{chat}:{ts}:press:{_text(ours[0], 'action_ts')}:{_text(user, 'id')}",
         chat=chat,
         thread=thread,
-        account=_text(user, "id"),
-        text=f"{word} {_text(ours[0], 'value')}",
+        account=f"{_text(user, 'id')}@{home}" if foreign else _text(user, "id"),
+        text=f"/approve {_text(ours[0], 'value')}{verdict}",
         direct=chat.startswith("D"),
         mentioned=True,
         replies=True,

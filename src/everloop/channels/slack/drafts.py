@@ -24,7 +24,7 @@ STREAM, MESSAGE = "stream", "message"
 _GONE = ("message_not_found", "thread_not_found")
 # In markdown, too, `<!channel>` and `<@U1>` notify people; so might an entity that stands for the bracket.
 _BRACKET = re.compile(r"(<|&lt;|&#0*60;|&#x0*3c;)(?=[@!#&\\])", re.IGNORECASE)
-_HALF = re.compile(r"(?:<|&[#\w]{0,10};?)\Z")
+_HALF = re.compile(r"(?:<|\\|&[#\w]{0,10};?)+\Z")
 NO_WIDTH = "\u200b"
 
 
@@ -43,7 +43,7 @@ class SlackDrafts:
 
     async def show(self, address: Address, shown: str, markdown: str, reply_to: ReplyTo) -> str:
         try:
-            if not markdown:
+            if not harmless(markdown):
                 await self.take_away(shown)
                 return ""
             if not shown:
@@ -74,6 +74,8 @@ class SlackDrafts:
 
     async def take_away(self, shown: str) -> None:
         """Raises SlackRefused; what is gone already is no error."""
+        if not shown:
+            return
         await self._stop(shown)
         try:
             await self._api.call("chat.delete", **_place(shown))

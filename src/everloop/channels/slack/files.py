@@ -1,11 +1,12 @@
 """Files, in and out. Slack's files are fetched with the bot's token, which nobody but Slack is ever shown."""
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ...errors import ChannelDown, HostHungUp, HostUnreachable, ProviderError, Undeliverable
+from ...errors import ChannelDown, ProviderError, Undeliverable
 from ...ports import Http
 from ...ports.channel import FileRef, OutgoingFile
 from .api import SlackApi
@@ -22,14 +23,13 @@ class SlackFiles:
     def __init__(self, http: Http, api: SlackApi, url: str, bot_token: str) -> None:
         self._http = http
         self._api = api
-        self._homes = {_origin(url), _origin(api.url)}
-        self._is_slacks = urlsplit(api.url).hostname in SLACKS
+        self._homes = (url, api.url)
         self._bot_token = bot_token
 
     async def fetch(self, ref: FileRef, limit: int) -> tuple[str, bytes]:
         """Raises ChannelDown, Undeliverable."""
         file = msgspec.json.decode(ref, type=SlackFileRef)
-        if not self._is_at_slack(file.url):
+        if not is_slacks(file.url, self._homes):
             raise Undeliverable(f"{file.name} is not kept by Slack")
         if file.size > limit:
             raise Undeliverable(f"{file.name} has more than {limit:,} bytes")
@@ -48,7 +48,7 @@ class SlackFiles:
             raise Undeliverable(f"Slack takes no empty file ({file.name})")
         slot = await self._before("files.getUploadURLExternal", filename=file.name, length=len(file.data))
         url, id = str(slot.get("upload_url", "")), str(slot.get("file_id", ""))
-        if not self._is_at_slack(url):
+        if not is_slacks(url, self._homes):
             raise ChannelDown("Slack names an address for the file that is not its own")
         await self._upload(url, file)
         files = [{"id": id, "title": file.name}]
@@ -76,18 +76,23 @@ class SlackFiles:
         try:
             async with self._http.request("POST", url, body=file.data, headers=headers, seconds=SECONDS) as answer:
                 status = answer.status
-        except (HostHungUp, HostUnreachable, ProviderError) as error:
+        except ProviderError as error:
             raise ChannelDown(str(error)) from error
         if status != 200:
             raise ChannelDown(f"Slack answers {status} to a file")
 
-    def _is_at_slack(self, url: str) -> bool:
-        try:
-            origin, host = _origin(url), urlsplit(url).hostname or ""
-        except ValueError:
-            return False
-        theirs = origin == f"https://{host}" and any(host == each or host.endswith(f".{each}") for each in SLACKS)
-        return origin in self._homes or (self._is_slacks and theirs)
+
+def is_slacks(url: str, homes: Sequence[str]) -> bool:
+    """Whether the token may be shown there: at one of Slack's `homes`, or, if these are in the real Slack, at any host
+    of its own."""
+    try:
+        origin, host = _origin(url), urlsplit(url).hostname or ""
+        ours = {_origin(each) for each in homes}
+        is_real = any(urlsplit(each).hostname in SLACKS for each in homes)
+    except ValueError:
+        return False
+    theirs = origin == f"https://{host}" and any(host == each or host.endswith(f".{each}") for each in SLACKS)
+    return origin in ours or (is_real and theirs)
 
 
 def _checked(file: SlackFileRef, status: int, kind: str, data: bytes, limit: int) -> bytes:

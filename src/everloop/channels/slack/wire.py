@@ -116,7 +116,7 @@ class SlackChannel:
         delivered = await deliver(incoming)
         if delivered.refused or not delivered.fresh:
             return
-        verb = "Approve" if incoming.text.startswith("/approve") else "Deny"
+        verb = "Deny" if incoming.text.endswith(" no") else "Approve"
         who, place = incoming.name or incoming.account, place_of(incoming.reply_to)
         # In a group whoever pressed it may not be the one who decides, and that one still needs the buttons.
         fields = answered(payload.get("message") or {}, who, verb, keeps_buttons=not incoming.direct)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 from ...readings.commands import COMMANDS
 
-_ANGLED = re.compile(r"<([^<>]*)>")
+_ANGLED = re.compile(r"<((?:[@#!]|[a-zA-Z][a-zA-Z0-9+.-]*:)[^<>]*)>")
 _COMMAND = re.compile(r"!([a-z][a-z_-]{0,30})(?=\s|\Z)")
-_ANSWERS = ("/approve", "/deny")
 MENTION = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
 
 
@@ -26,8 +25,7 @@ def addressed(text: str, me: str) -> tuple[str, bool]:
 def commanded(text: str) -> str:
     """`!new` is `/new`, where there is such a command."""
     found = _COMMAND.match(text.lstrip())
-    known = found and (f"/{found[1]}" in COMMANDS or f"/{found[1]}" in _ANSWERS)
-    return f"/{text.lstrip()[1:]}" if known else text
+    return f"/{text.lstrip()[1:]}" if found and f"/{found[1]}" in COMMANDS else text
 
 
 def typed(text: str) -> str:
@@ -36,8 +34,7 @@ def typed(text: str) -> str:
     word = text.removeprefix("/").removeprefix("!").partition(" ")[0]
     if not text:
         return "/help"
-    is_known = f"/{word}" in COMMANDS or f"/{word}" in _ANSWERS
-    return f"/{text.removeprefix('/').removeprefix('!')}" if is_known else text
+    return f"/{text.removeprefix('/').removeprefix('!')}" if f"/{word}" in COMMANDS else text
 
 
 def _read(inside: str, names: Mapping[str, str]) -> str:
