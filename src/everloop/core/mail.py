@@ -161,13 +161,15 @@ Letter = Said | Stop | Decision | Choose | ChoosePersona | CompactRequest | Undo
 class Inbound(Struct, frozen=True, gc=False):
     """A letter on its way in. `event` is the platform's own id: the same event twice is one letter.
 
-    `resume` is where its channel goes on after it (an offset, a sequence number), and is committed with it."""
+    `resume` is where its channel goes on after it (an offset, a sequence number), and is committed with it; so is the
+    `account` that speaks there alone with us: it tells who is reached there."""
 
     address: Address
     event: str
     letter: Letter
     owner: str = "owner"
     resume: str = ""
+    account: str = ""
 
 
 class Mail(Struct, frozen=True, gc=False):

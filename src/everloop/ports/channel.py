@@ -127,13 +127,21 @@ class Rendered(Struct, frozen=True):
 
 
 class OutgoingFile(Struct, frozen=True):
-    """A file that goes with an answer. What is more than the channel takes has no `data`; `link` is where people find
-    it, if they can reach us."""
+    """A file that goes with an answer. What is more than the channel takes has no `data`, and `why` may say that;
+    `link` is where people find it, if they can reach us. Then its `mention` belongs in the text."""
 
     name: str
     mime: str
     data: bytes = b""
     link: str = ""
+    why: str = ""
+
+    @property
+    def mention(self) -> str:
+        """What people are told of a file that is not sent itself, in a line without markup."""
+        if self.link:
+            return f"{self.name}: {self.link}"
+        return f"{self.name} (not sent here{f': {self.why}' if self.why else ''}; the page has its files under Files)"
 
 
 class OutgoingPart(Struct, frozen=True, kw_only=True):

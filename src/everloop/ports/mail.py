@@ -50,6 +50,9 @@ class Arrivals(Protocol):
     async def keep_resume(self, channel: str, token: str) -> None:
         """Where it goes on from now."""
 
+    async def account_at(self, session: str) -> str:
+        """The account that has last spoken there, alone with us; "" where nobody has, or where others read along."""
+
     async def origins(self, mails: Sequence[int]) -> dict[int, str]:
         """The events that these letters came with."""
 

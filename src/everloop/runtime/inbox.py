@@ -93,7 +93,8 @@ class Inbox:
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
         letter = inbound.letter
         # More than the letter is committed.
-        if inbound.resume or (isinstance(letter, Said) and (letter.reply_to or letter.model is not None)):
+        more = isinstance(letter, Said) and (letter.reply_to or letter.model is not None)
+        if more or inbound.resume or inbound.account:
             return None
         begun = self._lanes.begin(inbound, asked=False)
         return await begun.receipt() if begun else None

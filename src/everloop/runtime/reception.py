@@ -1,37 +1,42 @@
 """Where channels hand in what they hear: admission decides who speaks, then the inbox commits it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
 from ..core.mail import Address, Inbound, ReplyTo, Said
-from ..core.message import Part, Text, said
-from ..errors import MailRefused, Undeliverable
-from ..ports import Admission, Arrivals, Channel, Fetches, Hooked
-from ..ports.channel import Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming
-from ..readings.keys import escaped
+from ..core.message import said
+from ..errors import MailRefused
+from ..ports import Admission, Arrivals, Channel, Hooked
+from ..ports.channel import Admitted, Declined, Delivered, Hook, HookAnswer, HookRequest, Incoming
+from ..readings.keys import author_of, escaped
 from .inbox import Inbox
+from .incoming_files import Enclose, IncomingFiles
 from .live import Live
 from .strangers import contained
+from .voice import VoiceMessages
 
 LONGEST_EVENT = 500  # characters; what is longer is no platform's id
 OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
-MOST_FILES = 20  # with one message
-LARGEST_FILE = 20_000_000  # bytes
-FETCHING = 60.0  # seconds for one of them
 
 Answers = Callable[[HookRequest], Awaitable[HookAnswer]]
-Enclose = Callable[[str, bytes, str], Awaitable[Part]]
 
 
 class Reception:
     """Takes what comes in through one channel, whose `Deliver` it is."""
 
-    def __init__(self, channel: Channel, inbox: Inbox, store: Arrivals, admission: Admission, enclose: Enclose) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        inbox: Inbox,
+        store: Arrivals,
+        admission: Admission,
+        enclose: Enclose,
+        voice: VoiceMessages | None = None,
+    ) -> None:
         """`enclose` keeps a file for someone and makes the part that names it. Raises MailRefused."""
         self._channel = channel
-        self._enclose = enclose
+        self._files = IncomingFiles(channel, enclose, voice)
         self.live = Live(channel)
         self._manifest = channel.manifest
         self._inbox = inbox
@@ -65,10 +70,18 @@ class Reception:
         event = _event_of(incoming)
         if isinstance(decided, Declined):
             return await self._decline(decided, address, event, incoming.reply_to, resume)
-        if incoming.files and await self._store.came(self.name, event):
-            return Delivered(fresh=False)
+        if not incoming.files:
+            return await self._commit(incoming, decided, address, event, resume)
+        async with self._files.alone(event):
+            if await self._store.came(self.name, event):
+                return Delivered(fresh=False)
+            return await self._commit(incoming, decided, address, event, resume)
+
+    async def _commit(
+        self, incoming: Incoming, decided: Admitted, address: Address, event: str, resume: str
+    ) -> Delivered:
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
-        files = [await self._file(ref, decided.owner) for ref in incoming.files[:MOST_FILES]]
+        files = await self._files.parts(incoming, decided, address) if incoming.files else ()
         whose = decided.owner if decided.owner != decided.author else ""
         letter = Said(
             parts=(*parts, *files),
@@ -78,7 +91,8 @@ class Reception:
             principal=whose,
             server=escaped(incoming.server),
         )
-        inbound = Inbound(address, event, letter, decided.owner, resume)
+        account = author_of(self.name, incoming.account) if incoming.direct else ""
+        inbound = Inbound(address, event, letter, decided.owner, resume, account)
         try:
             receipt = await self._inbox.take(inbound)
         except MailRefused as error:
@@ -96,18 +110,6 @@ class Reception:
         letter = Said((), decided.account, str(address), reply_to=reply_to)
         receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
         return Delivered(receipt.fresh)
-
-    async def _file(self, ref: FileRef, owner: str) -> Part:
-        """A file that came along, or a word on why it cannot be had. Raises ChannelDown: then it is to come again."""
-        if not isinstance(self._channel, Fetches):
-            return Text("[a file came along that this channel cannot fetch]")
-        try:
-            async with asyncio.timeout(FETCHING):
-                with contained():
-                    name, data = await self._channel.fetch(ref, LARGEST_FILE)
-            return await self._enclose(name, data, owner)
-        except (MailRefused, Undeliverable) as error:
-            return Text(f"[a file came along that cannot be taken: {error}]")
 
     async def run(self) -> None:
         """Listen as long as there is something to listen to. Raises whatever breaks it off: `run` it under a
