@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import structs
 
 from everloop.channels.slack import MANIFEST, check_settings
+from everloop.channels.slack.emoji import NAMES
 from everloop.channels.slack.wire import SlackChannel
 from everloop.net.trusted import TrustedHttp
 from everloop.ports.channel import HookRequest
@@ -34,8 +35,9 @@ class SlackPlatform(Platform):
 
     long = "First, this.\n\n" + "Then a good deal more of it. " * 400 + "\n\nAnd that is all."
 
-    def __init__(self, slack: SlackServer, mode: str = "socket") -> None:
+    def __init__(self, slack: SlackServer, mode: str = "socket", *, drafts: bool = False) -> None:
         super().__init__()
+        self._make = SlackChannel if drafts else WithoutDrafts
         self.slack = slack
         self.mode = mode
         self.opened: list[TrustedHttp] = []
@@ -44,7 +46,7 @@ class SlackPlatform(Platform):
 
     def channel(self) -> SlackChannel:
         self.opened.append(TrustedHttp())
-        return WithoutDrafts(check_settings(settings_of(self.slack, mode=self.mode)), self.opened[-1])
+        return self._make(check_settings(settings_of(self.slack, mode=self.mode)), self.opened[-1])
 
     async def say(self, event: str, text: str) -> None:
         stamp = self._stamps.setdefault(event, self.slack.workspace.stamp())
@@ -54,14 +56,30 @@ class SlackPlatform(Platform):
         if stamp in {name for name, ids in self.slack.told.items() if ids <= self.slack.acked}:
             self.acknowledged.append(event)
 
+    async def say_with_file(self, event: str, text: str, name: str, data: bytes) -> bool:
+        stamp = await self.slack.say(text, files=[self.slack.workspace.keep(name, data, "text/plain")])
+        await self.slack.acknowledged(stamp)
+        return True
+
+    def visible(self) -> Sequence[str]:
+        return self.slack.workspace.shown(CHAT)
+
+    def files(self) -> Sequence[tuple[str, bytes]]:
+        return [(file.name, file.data) for file in self.slack.workspace.files.values()]
+
+    def reactions(self) -> Sequence[str]:
+        emoji = {name: each for each, name in NAMES.items()}
+        said = [each for each in self.slack.workspace.chats[CHAT].values() if "bot_id" not in each]
+        return [emoji[name] for name in said[-1].get("reactions", ())]
+
     async def post(self, headers: Mapping[str, str], body: bytes) -> int:
         (hook,) = self.hooks
         return (await hook.answer(HookRequest("POST", headers, body))).status
 
     def _judge(self, method: str, given: dict[str, Any]) -> SlackFault | None:
-        if method != "chat.postMessage":
+        if method not in ("chat.postMessage", "files.completeUploadExternal"):
             return None
-        match self.receive("", given["text"]):
+        match self.receive("", given.get("text", "")):
             case Trouble.DOWN:
                 return SlackFault(503)
             case Trouble.LIMITED:

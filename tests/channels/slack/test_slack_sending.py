@@ -167,7 +167,9 @@ async def test_a_file_that_is_too_large_is_named_with_its_link():
             OutgoingFile("b.zip", ""),
         )
         await channel.send(part("Here:", files=files))
-        assert slack.workspace.shown("D0ANNA") == ["Here:\na.zip: https://x.example/a?b=1&amp;c=2\nb.zip"]
+        assert slack.workspace.shown("D0ANNA") == [
+            "Here:\na.zip: https://x.example/a?b=1&amp;c=2\nb.zip (not sent here; the page has its files under Files)"
+        ]
 
 
 async def test_a_file_is_fetched_with_the_token_from_slack_alone():

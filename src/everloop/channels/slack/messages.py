@@ -22,8 +22,8 @@ def text_fields(text: str, plain: str = "") -> Fields:
 
 def message_fields(part: OutgoingPart) -> Fields:
     """Of `chat.postMessage`."""
-    links = [f"{file.name}: {file.link}" if file.link else file.name for file in part.files if not file.data]
-    text = "\n".join(filter(None, [part.text, *map(SLACK.tame, links)]))
+    mentioned = [SLACK.tame(file.mention) for file in part.files if not file.data]
+    text = "\n".join(filter(None, [part.text, *mentioned]))
     fields = text_fields(text, part.plain)
     if part.approval and part.number == part.of - 1 and len(text) <= SECTION:
         fields["blocks"] = [section(text), buttons(part.approval)]
