@@ -334,10 +334,10 @@ async def test_the_trial_says_who_we_are_and_what_is_missing():
         assert await channel.probe() == Probed(account="everloop in Team", link="https://team.slack.com/team/U0BOT")
         slack.scopes = ",".join(scope for scope in SCOPES if scope not in ("files:read", "im:write"))
         missing = (await channel.probe()).missing
-        assert [each.split()[2] for each in missing] == ["im:write", "files:read"]
+        assert [each.split()[2] for each in missing] == ["im:write,", "files:read,"]
         assert missing[1] == (
-            "The scope files:read is missing (to open files that people send): add it under OAuth & Permissions, then "
-            "install the app again."
+            "The scope files:read, to open files that people send. Add it under OAuth & Permissions, then install the "
+            "app again."
         )
 
 
@@ -389,6 +389,11 @@ def test_settings_that_cannot_work_are_refused_with_a_sentence(values, sentence)
 def test_settings_may_come_from_the_environment():
     assert check_settings({**GOOD, "reply_in_thread": "false"}).reply_in_thread is False
     check_keys({"bot_token": "${X}"})
+
+
+def test_whoever_has_a_signing_secret_and_no_token_of_the_app_is_called_by_slack():
+    events, socket = {"bot_token": "xoxb-1", "signing_secret": "s" * 16}, {**GOOD, "signing_secret": "s" * 16}
+    assert [check_settings(each).mode for each in (events, socket, GOOD)] == ["events", "socket", "socket"]
 
 
 async def test_no_token_is_told_to_anybody(caplog):

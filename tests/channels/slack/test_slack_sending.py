@@ -234,6 +234,37 @@ async def test_in_a_thread_a_draft_is_a_stream_and_becomes_the_answer():
         assert (started["recipient_user_id"], started["recipient_team_id"]) == ("U0ANNA", "T0TEAM")
 
 
+@pytest.mark.parametrize(
+    "draft, answer, updates",
+    [
+        ("It is done", "It is done.", 0),
+        ("It is done", "It is done", 0),
+        ("It is", "It *is* done", 1),
+        ("It", "It is &lt;done&gt;", 1),
+        ("It was", "It is done", 1),
+        ("It is", "It is\nhttps://x.example", 1),
+    ],
+)
+async def test_a_stream_ends_as_it_began_where_markup_makes_no_difference(draft, answer, updates):
+    async with open_slack() as (slack, channel):
+        for address, to in ((THREAD, CHANNEL_THREAD), (Address("slack", "D0ANNA"), reply_to("D0ANNA"))):
+            shown = await channel.preview(address, "", draft, to)
+            await channel.send(part(answer, address.chat, address.thread, draft=shown))
+            assert slack.workspace.shown(address.chat) == [answer]
+        changes = [given["channel"] for method, given in slack.calls if method == "chat.update"]
+        assert (changes.count(GENERAL), changes.count("D0ANNA")) == (updates, int(draft != answer))
+
+
+async def test_a_stream_whose_end_is_lost_is_the_answer_all_the_same():
+    async with open_slack() as (slack, channel):
+        shown = await channel.preview(THREAD, "", "It is", CHANNEL_THREAD)
+        slack.fail("chat.stopStream", SlackFault(arrives=True, cut=True))
+        with pytest.raises(ChannelDown):
+            await channel.send(part("It is done", GENERAL, "1.0", draft=shown))
+        await channel.send(part("It is done", GENERAL, "1.0", draft=shown))
+        assert slack.workspace.shown(GENERAL) == ["It is done"]
+
+
 @pytest.mark.parametrize("gone", ["message_not_in_streaming_state", "stopped_by_user", "something_new"])
 async def test_a_stream_that_slack_has_ended_goes_on_as_a_message(gone):
     async with open_slack() as (slack, channel):
@@ -278,8 +309,8 @@ async def test_a_draft_that_cannot_be_changed_gives_way_to_a_new_message(word):
     async with open_slack() as (slack, channel):
         shown = await channel.preview(THREAD, "", "one", CHANNEL_THREAD)
         slack.fail("chat.update", SlackFault(error=word))
-        receipt = await channel.send(part("done", GENERAL, "1.0", draft=shown))
-        assert slack.workspace.shown(GENERAL) == ["done"]
+        receipt = await channel.send(part("all done", GENERAL, "1.0", draft=shown))
+        assert slack.workspace.shown(GENERAL) == ["all done"]
         assert receipt == f"{GENERAL}:{next(iter(slack.workspace.chats[GENERAL]))}"
 
 
@@ -287,8 +318,8 @@ async def test_a_change_whose_answer_is_lost_is_made_once_more():
     async with open_slack() as (slack, channel):
         shown = await channel.preview(THREAD, "", "one", CHANNEL_THREAD)
         slack.fail("chat.update", SlackFault(arrives=True, cut=True))
-        await channel.send(part("done", GENERAL, "1.0", draft=shown))
-        assert slack.workspace.shown(GENERAL) == ["done"]
+        await channel.send(part("all done", GENERAL, "1.0", draft=shown))
+        assert slack.workspace.shown(GENERAL) == ["all done"]
 
 
 async def test_a_draft_waits_as_long_as_slack_says():
@@ -296,10 +327,10 @@ async def test_a_draft_waits_as_long_as_slack_says():
         shown = await channel.preview(THREAD, "", "one", CHANNEL_THREAD)
         slack.fail("chat.update", SlackFault(429, retry_after=4))
         with pytest.raises(ChannelDown) as raised:
-            await channel.send(part("done", GENERAL, "1.0", draft=shown))
+            await channel.send(part("all done", GENERAL, "1.0", draft=shown))
         assert raised.value.retry_after == 4.0
-        await channel.send(part("done", GENERAL, "1.0", draft=shown))
-        assert slack.workspace.shown(GENERAL) == ["done"]
+        await channel.send(part("all done", GENERAL, "1.0", draft=shown))
+        assert slack.workspace.shown(GENERAL) == ["all done"]
 
 
 async def test_a_long_draft_goes_on_as_the_end_of_it():

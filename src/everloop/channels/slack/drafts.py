@@ -18,13 +18,14 @@ from .codec import place_of
 from .messages import changed, text_fields
 from .refusals import SlackRefused, is_about_access, to_send
 
-REMEMBERED = 1_000  # streams
+REMEMBERED = 1_000  # drafts
 LONGEST = 10_000  # characters of a stream; what is longer goes on as a message that is changed
 STREAM, MESSAGE = "stream", "message"
 _GONE = ("message_not_found", "thread_not_found")
 # In markdown, too, `<!channel>` and `<@U1>` notify people; so might an entity that stands for the bracket.
 _BRACKET = re.compile(r"(<|&lt;|&#0*60;|&#x0*3c;)(?=[@!#&\\])", re.IGNORECASE)
 _HALF = re.compile(r"(?:<|\\|&[#\w]{0,10};?)+\Z")
+_MARKUP = re.compile(r"[*_~`<>&|#\[\]\\!+=\n-]|^\s|\d[.)]\s|://|www\.", re.MULTILINE)  # which would be read otherwise
 NO_WIDTH = "\u200b"
 
 
@@ -38,7 +39,7 @@ class SlackDrafts:
 
     def __init__(self, api: SlackApi) -> None:
         self._api = api
-        self._streamed: OrderedDict[str, str] = OrderedDict()  # what a stream shows, by its name
+        self._words: OrderedDict[str, str] = OrderedDict()  # what a draft shows, by its name
         self._no_streams: set[str] = set()  # kinds of chats, by their letter, in which Slack will not stream
 
     async def show(self, address: Address, shown: str, markdown: str, reply_to: ReplyTo) -> str:
@@ -56,7 +57,15 @@ class SlackDrafts:
 
     async def become(self, shown: str, fields: dict[str, Any]) -> str:
         """Make it the answer; returns its receipt, or "" when it is not there to be changed. Raises as a send does."""
-        await self._stop(shown)
+        words, text = self._words.pop(shown, None), str(fields["text"])
+        is_stream, whole = shown.startswith(STREAM), "blocks" not in fields
+        if words == text and whole and not is_stream:
+            return _receipt(shown)
+        if words is not None and text.startswith(words) and whole and is_stream and not _MARKUP.search(text):
+            if await self._stop(shown, text[len(words) :]):  # it ends as it began, and nobody reads `(edited)`
+                return _receipt(shown)
+        else:
+            await self._stop(shown)
         try:
             return _receipt(await self._change(shown, fields))
         except SlackRefused as error:
@@ -89,7 +98,7 @@ class SlackDrafts:
             return begun
         fields = text_fields(draft(markdown, SLACK).text)
         posted = await self._api.call("chat.postMessage", channel=chat, thread_ts=thread or None, **fields)
-        return _name(MESSAGE, posted.fields)
+        return self._remember(_name(MESSAGE, posted.fields), fields["text"])
 
     async def _stream(self, chat: str, thread: str, markdown: str, reply_to: ReplyTo) -> str:
         reader, words = place_of(reply_to), harmless(markdown)[:LONGEST]
@@ -103,13 +112,11 @@ class SlackDrafts:
         except SlackRefused:  # this workspace, or this kind of chat, has none
             self._no_streams.add(chat[:1])
             return ""
-        name = _name(STREAM, begun.fields)
-        self._remember(name, words)
-        return name
+        return self._remember(_name(STREAM, begun.fields), words)
 
     async def _append(self, shown: str, markdown: str) -> str:
         """Nothing when it is to be changed from now on: its beginning has changed, or Slack has ended it."""
-        before, words = self._streamed.get(shown), harmless(markdown)
+        before, words = self._words.get(shown), harmless(markdown)
         if before is None or not words.startswith(before) or len(words) > LONGEST:
             await self._stop(shown)
             return ""
@@ -120,31 +127,33 @@ class SlackDrafts:
         except SlackRefused:
             await self._stop(shown)
             return ""
-        self._remember(shown, words)
-        return shown
+        return self._remember(shown, words)
 
     async def _change(self, shown: str, fields: dict[str, Any]) -> str:
         place = _place(shown)
         await self._api.call("chat.update", **place, **changed(fields))
-        return f"{MESSAGE} {place['channel']} {place['ts']}"
+        return self._remember(_name(MESSAGE, place), fields["text"])
 
-    async def _stop(self, shown: str) -> None:
-        """A stream that goes on cannot be changed."""
+    async def _stop(self, shown: str, rest: str = "") -> bool:
+        """A stream that goes on cannot be changed. Returns whether it has ended now, with this at its end."""
         if not shown.startswith(STREAM):
-            return
-        self._streamed.pop(shown, None)
+            return False
+        self._words.pop(shown, None)
         try:
-            await self._api.call("chat.stopStream", **_place(shown))
+            await self._api.call("chat.stopStream", **_place(shown), markdown_text=rest or None)
         except SlackRefused as error:
             if is_about_access(error) or isinstance(to_send(error), ChannelDown):
                 raise to_send(error) from error
-        except ProviderError as error:  # nothing was said with it; whether it has ended is seen next time
+            return False
+        except ProviderError as error:  # whether it has ended is seen next time, and then it is changed
             raise ChannelDown(str(error)) from error
+        return True
 
-    def _remember(self, name: str, words: str) -> None:
-        self._streamed[name] = words
-        while len(self._streamed) > REMEMBERED:
-            self._streamed.popitem(last=False)
+    def _remember(self, name: str, words: str) -> str:
+        self._words[name] = words
+        while len(self._words) > REMEMBERED:
+            self._words.popitem(last=False)
+        return name
 
 
 def _name(kind: str, fields: Any) -> str:

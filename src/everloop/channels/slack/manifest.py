@@ -49,7 +49,10 @@ SETUP = Setup(
     ),
     fields=(
         SetupField("bot_token", "The Bot User OAuth Token (xoxb-…)", secret=True),
-        SetupField("app_token", "The app-level token (xapp-…)", secret=True),
+        SetupField("app_token", "The app-level token (xapp-…)", secret=True, optional=True),
+        SetupField(
+            "signing_secret", "The Signing Secret, if Slack is to call the gateway instead", secret=True, optional=True
+        ),
     ),
 )
 
@@ -59,12 +62,13 @@ _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class SlackSettings(Struct, forbid_unknown_fields=True):
-    """The settings `channels.slack`. With `reply_in_thread` what is said in a channel is answered in a thread under
+    """The settings `channels.slack`. Without a `mode` it is "socket", or "events" for an app that has a signing secret
+    and no token of its own. With `reply_in_thread` what is said in a channel is answered in a thread under
     it, and each such thread is a conversation of its own."""
 
     bot_token: str
     app_token: str = ""
-    mode: str = MODES[0]
+    mode: str = ""
     signing_secret: str = ""
     reply_in_thread: bool = True
     api_url: str = "https://slack.com/api/"
@@ -86,6 +90,8 @@ def check_settings(values: Mapping[str, Any]) -> SlackSettings:
         chosen = msgspec.convert(values, SlackSettings, strict=False)  # what comes from the environment is text
     except msgspec.ValidationError as error:
         raise SettingsError(f"channels.slack: {_without_values(str(error))}") from error
+    if not chosen.mode:
+        chosen.mode = "events" if chosen.signing_secret and not chosen.app_token else "socket"
     if chosen.mode not in MODES:
         raise SettingsError(f"channels.slack.mode is one of {', '.join(MODES)}, not {chosen.mode[:50]!r}")
     _check_token("bot_token", chosen.bot_token, "xoxb-", "the Bot User OAuth Token, under Install App")

@@ -140,8 +140,11 @@ class SlackChannel:
     # Out.
 
     def render(self, outbound: Outbound) -> tuple[Rendered, ...]:
-        """A question fits into a section, above its buttons."""
-        return render(outbound.text, SLACK, SECTION if outbound.approval else self.manifest.traits.text_limit)
+        """A question fits into a section, above its buttons. What it asks people to type has to pass Slack by."""
+        if not outbound.approval:
+            return render(outbound.text, SLACK, self.manifest.traits.text_limit)
+        answer = f"approve {outbound.approval}"
+        return render(outbound.text.replace(f"/{answer}", f"!{answer}"), SLACK, SECTION)
 
     async def send(self, part: OutgoingPart) -> str:
         place = place_fields(part)
@@ -231,7 +234,7 @@ class SlackChannel:
         if self._chosen.mode == "socket":
             await self._api.ask_for_socket()
         missing = [
-            f"The scope {scope} is missing ({why}): add it under OAuth & Permissions, then install the app again."
+            f"The scope {scope}, {why}. Add it under OAuth & Permissions, then install the app again."
             for scope, why in SCOPES.items()
             if reply.scopes and scope not in reply.scopes
         ]
