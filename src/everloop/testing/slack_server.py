@@ -55,7 +55,7 @@ class SlackServer:
         self.calls: list[tuple[str, Fields]] = []
         self.judge: Callable[[str, Fields], SlackFault | None] = lambda method, given: None
         self.sockets: list[web.WebSocketResponse] = []
-        self.opened = 0  # sockets that were ever open
+        self.opened = self.together = 0  # sockets that were ever open, and that were at the same time
         self.echoes = True  # whether the bot is told what it has written itself
         self.strangers: list[str] = []  # who has asked for a file without the bot's token
         self.again, self.scopes = again, scopes
@@ -272,6 +272,7 @@ class SlackServer:
         await socket.send_str(json.dumps({**hello, "debug_info": {"approximate_connection_time": 18060}}))
         self.sockets.append(socket)
         self.opened += 1
+        self.together = max(self.together, len(self.sockets))
         await self._note()
         for id in [*self.waiting]:
             await self._hand_over(id)

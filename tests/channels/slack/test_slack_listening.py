@@ -3,13 +3,16 @@
 import asyncio
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from everloop.channels.slack import MANIFEST, SETUP, check_keys, check_settings, open_channel
-from everloop.channels.slack.manifest import SCOPES
+from everloop.channels.slack.manifest import SCOPES, SlackSettings
 from everloop.channels.slack.wire import SlackChannel
 from everloop.errors import ChannelDown, ChannelRefused, SettingsError, StoreError
 from everloop.net.trusted import TrustedHttp
@@ -41,6 +44,31 @@ async def listening(channel: SlackChannel, heard: Heard) -> AsyncIterator[asynci
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def test_the_manifest_that_one_pastes_asks_for_what_is_needed():
+    page = (Path(__file__).parents[3] / "docs" / "channels-slack.md").read_text()
+    manifest = json.loads(page.partition("```json")[2].partition("```")[0])
+    assert sorted(manifest["oauth_config"]["scopes"]["bot"]) == sorted(SCOPES)
+    histories = {f"message.{scope.removesuffix(':history')}" for scope in SCOPES if scope.endswith(":history")}
+    assert {*manifest["settings"]["event_subscriptions"]["bot_events"]} == histories
+    settings = manifest["settings"]
+    assert [settings[name] for name in ("socket_mode_enabled", "token_rotation_enabled")] == [True, False]
+    assert (settings["interactivity"], manifest["features"]["slash_commands"][0]["command"]) == (
+        {"is_enabled": True}, "/everloop",
+    )  # fmt: skip
+
+
+def test_every_setting_is_on_its_page():
+    page = (Path(__file__).parents[3] / "docs" / "channels-slack.md").read_text()
+    assert [name for name in SlackSettings.__struct_fields__ if f"`{name}`" not in page and name != "enabled"] == []
+
+
+def test_to_import_it_loads_neither_the_network_nor_markdown():
+    code = "import sys, everloop.channels.slack; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert {"markdown_it", "websockets", "aiohttp", "everloop.channels.slack.wire"} & {*loaded} == set()
+    assert "everloop.channels.slack.manifest" in loaded
 
 
 def test_it_can_do_what_slack_can():
@@ -113,7 +141,7 @@ async def test_the_next_socket_is_open_before_the_last_is_left(reason):
             await slack.disconnect(reason)
             await slack.linked(2)
             await slack.until(lambda: first not in slack.sockets)
-            assert (len(slack.sockets), task.done()) == (1, False)
+            assert (len(slack.sockets), slack.together, task.done()) == (1, 2, False)
             stamp = await slack.say("after it")
             await slack.acknowledged(stamp)
         assert [each.text for each in heard.all] == ["after it"]
