@@ -19,7 +19,6 @@ from ..ports.jobs import DELETE, ERASE
 from ..ports.tools import Tool
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
-from ..runtime.admission import AdmitPeople
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.approvers import Approvers
@@ -57,6 +56,7 @@ from .opening import OpenHome, opened_home
 from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
+from .policies import PolicyRules, policy_of
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
@@ -220,6 +220,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         lease_seconds=lease_seconds,
         grace=settings.agents.shutdown_seconds,
         acting=acting,
+        clock=clock,
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
@@ -240,7 +241,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
-    admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
+    rules = PolicyRules(store, lambda: live.now.settings.users.strangers, given.roles, clock)
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
     voice = VoiceMessages(live.transcriber, budgets, people, store)
     channels = OpenChannels(
@@ -271,11 +272,11 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)
     for each in given.channels:
-        channels.start(each, admission("guest"))
+        channels.start(each, rules.admission(each, policy_of(settings, each.manifest.name), brought=True))
     configured, network = None, cache(lambda: given.http or network_of(settings, made_later))
     if given.listens:
         names = frozenset(each.manifest.name for each in given.channels)
-        configured = ConfiguredChannels(opened, channels, network, partial(admission, "pair"), names)
+        configured = ConfiguredChannels(opened, channels, network, rules.admission, names)
         await stack.enter_async_context(configured.open())
         stack.push_async_callback(supervisor.start("channels", configured.watch).end)
     return House(

@@ -18,6 +18,7 @@ from ..errors import SettingsError, VaultLocked
 from ..ports import Channel, Http, Vault
 from ..ports.channel import DOORS, Traits
 from ..settings import Settings, place_in_file
+from ..settings.channel_policy import split
 from ..settings.shape import snake
 from ..settings.unused import no_channel, switched_on
 from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
@@ -149,7 +150,7 @@ def _wrong(name: str, values: Any, environ: Mapping[str, str]) -> str:
         if all(reference in environ for value in values.values() for reference in references_in(value)):
             ours.check_settings(_expanded_table(name, values, environ))
         else:
-            ours.check_keys({snake(str(key)): value for key, value in values.items()})
+            ours.check_keys(split(name, values).own)
     except SettingsError as error:
         return str(error)
     return ""
@@ -172,7 +173,8 @@ def values_of(name: str, table: Any, environ: Mapping[str, str]) -> dict[str, An
 
 
 def _expanded_table(name: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    return {snake(str(key)): _expanded(f"channels.{name}.{key}", value, environ) for key, value in values.items()}
+    own = split(name, values).own  # what holds for every channel is not the channel's
+    return {key: _expanded(f"channels.{name}.{key}", value, environ) for key, value in own.items()}
 
 
 def _expanded(place: str, value: Any, environ: Mapping[str, str]) -> Any:

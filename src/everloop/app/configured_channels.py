@@ -11,16 +11,20 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import SettingsError, StoreError
-from ..ports import Admission, Http
+from ..ports import Channel, Http
+from ..ports.policy import ChannelPolicy
+from ..runtime.policy import AdmitByPolicy
 from ..settings import Settings
 from ..settings.unused import switched_on
 from .channels import Unopened, expanded, opened, placed, secrets_named, without_secrets_of
 from .listening import unopened_lease_of
 from .open_channels import OpenChannels
 from .opening import OpenHome
+from .policies import policy_of
 from .secrets import kept_secrets
 from .settings_files import SettingsFiles
 
@@ -28,6 +32,13 @@ _log = logging.getLogger("everloop.channels")
 
 EVERY = 2.0  # seconds between two looks
 AGAIN = 15  # looks after which what cannot be opened is tried again: the vault may have been unlocked
+
+
+class Wanted(Struct, frozen=True):
+    """What a channel is opened with: its own settings, looked up, and what holds for every channel."""
+
+    values: Mapping[str, Any]
+    policy: ChannelPolicy
 
 
 class ConfiguredChannels:
@@ -38,7 +49,7 @@ class ConfiguredChannels:
         home: OpenHome,
         channels: OpenChannels,
         http: Callable[[], Http],
-        admission: Callable[[], Admission],
+        admission: Callable[[Channel, ChannelPolicy], AdmitByPolicy],
         brought: frozenset[str] = frozenset(),
     ) -> None:
         """`brought` are the names of those that a program has opened itself."""
@@ -49,8 +60,8 @@ class ConfiguredChannels:
         self._brought = brought
         self._files = SettingsFiles(home.home)
         self._settings = home.settings
-        self._values: dict[str, Mapping[str, Any]] = {}  # those that are open, and what they were opened with
-        self._tried: dict[str, dict[str, Any] | Unopened] = {}  # those that are not, and what was tried
+        self._values: dict[str, Wanted] = {}  # those that are open, and what they were opened with
+        self._tried: dict[str, Wanted | Unopened] = {}  # those that are not, and what was tried
         self._kept: dict[str, float] = {}  # the secrets that they refer to, and when each was kept
         self._problem = ""
         self._alone = asyncio.Lock()
@@ -105,7 +116,7 @@ class ConfiguredChannels:
 
     async def _follow(self) -> None:
         settings = self._settings
-        wanted = {name: await expanded(settings, name, self._home.vault) for name in switched_on(settings.channels)}
+        wanted = {name: await self._expanded(settings, name) for name in switched_on(settings.channels)}
         for name in [name for name in self._values if wanted.get(name) != self._values[name]]:
             await self._channels.end(name)
             del self._values[name]
@@ -117,7 +128,11 @@ class ConfiguredChannels:
             if name not in self._values and self._tried.get(name) != values:
                 await self._open(name, values, settings)
 
-    async def _open(self, name: str, values: dict[str, Any] | Unopened, settings: Settings) -> None:
+    async def _expanded(self, settings: Settings, name: str) -> Wanted | Unopened:
+        values = await expanded(settings, name, self._home.vault)
+        return values if isinstance(values, Unopened) else Wanted(values, policy_of(settings, name))
+
+    async def _open(self, name: str, values: Wanted | Unopened, settings: Settings) -> None:
         self._tried[name] = values
         found = values if isinstance(values, Unopened) else self._start(name, values)
         if found is None:
@@ -129,18 +144,19 @@ class ConfiguredChannels:
         self.unopened[name] = found
         _log.warning("%s", found.sentence)
 
-    def _start(self, name: str, values: dict[str, Any]) -> Unopened | None:
+    def _start(self, name: str, wanted: Wanted) -> Unopened | None:
         """Unless it can be started, why."""
         if name in self._brought:
             return Unopened(name, f"channels.{name}: the program that runs here has opened one of this name itself")
         try:
-            self._channels.start(opened(name, values, self._http()), self._admission())
+            channel = opened(name, wanted.values, self._http())
+            self._channels.start(channel, self._admission(channel, wanted.policy))
         except SettingsError as error:
             return Unopened(name, str(error))
         except Exception as error:  # the border to the channel, which is asked for its web hooks
-            why = without_secrets_of(values, " ".join(f"{type(error).__name__}: {error}".split()))
+            why = without_secrets_of(wanted.values, " ".join(f"{type(error).__name__}: {error}".split()))
             return Unopened(name, f"channels.{name} cannot be opened ({why})")
-        self._values[name] = values
+        self._values[name] = wanted
         return None
 
     async def _forget_unopened(self, name: str) -> None:

@@ -11,10 +11,12 @@ from ..files.attachments import Attachments
 from ..ports import Admission, Bus, Channel, Clock, Files, Store
 from ..ports.channel import DOORS, Hook, Traits
 from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
+from ..ports.policy import ChannelPolicy
 from ..runtime.inbox import Inbox
 from ..runtime.outbox import Outbox
 from ..runtime.outgoing_files import Link, OutgoingFiles, no_link
 from ..runtime.ownership import Ownership
+from ..runtime.policy import AdmitByPolicy
 from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervised, Supervisor
 from ..runtime.voice import VoiceMessages
@@ -67,9 +69,9 @@ class OpenChannels:
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
 
-        def make(channel: Channel, admission: Admission) -> OpenChannel:
+        def make(channel: Channel, admission: Admission, policy: ChannelPolicy) -> OpenChannel:
             manifest = channel.manifest
-            reception = Reception(channel, inbox, store, admission, enclose_file, voice)
+            reception = Reception(channel, inbox, store, admission, enclose_file, voice, policy)
             outgoing = OutgoingFiles(files, manifest.traits, link)
             return OpenChannel(
                 reception,
@@ -87,10 +89,10 @@ class OpenChannels:
         self._telling: Supervised | None = None
         self.hooks: dict[str, Sequence[Hook]] = {}
 
-    def start(self, channel: Channel, admission: Admission) -> None:
+    def start(self, channel: Channel, admission: AdmitByPolicy) -> None:
         """Let one listen and send, until it is ended, or `close` ends all."""
         name = channel.manifest.name
-        opened, stack = self._make(channel, admission), AsyncExitStack()
+        opened, stack = self._make(channel, admission, admission.policy), AsyncExitStack()
         self.hooks[name] = opened.reception.hooks()
         self._all[name], self._stacks[name] = opened, stack
         if name not in DOORS:  # which no stranger can speak for

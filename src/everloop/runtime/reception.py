@@ -4,11 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
-from ..core.mail import Address, Inbound, ReplyTo, Said
+from ..core.mail import Address, Amendment, Inbound, ReplyTo, Said
 from ..core.message import said
+from ..core.speakers import GroupSpeaker
 from ..errors import MailRefused
 from ..ports import Admission, Arrivals, Channel, Hooked
 from ..ports.channel import Admitted, Declined, Delivered, Hook, HookAnswer, HookRequest, Incoming
+from ..ports.policy import USUAL_POLICY, ChannelPolicy
 from ..readings.keys import author_of, escaped
 from .inbox import Inbox
 from .incoming_files import Enclose, IncomingFiles
@@ -18,6 +20,7 @@ from .voice import VoiceMessages
 
 LONGEST_EVENT = 500  # characters; what is longer is no platform's id
 OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
+ANSWERED = "what it changes is no message of theirs that still waits for its answer"
 
 Answers = Callable[[HookRequest], Awaitable[HookAnswer]]
 
@@ -33,11 +36,12 @@ class Reception:
         admission: Admission,
         enclose: Enclose,
         voice: VoiceMessages | None = None,
+        policy: ChannelPolicy = USUAL_POLICY,
     ) -> None:
         """`enclose` keeps a file for someone and makes the part that names it. Raises MailRefused."""
         self._channel = channel
         self._files = IncomingFiles(channel, enclose, voice)
-        self.live = Live(channel)
+        self.live = Live(channel, progress=policy.progress, reasoning=policy.reasoning)
         self._manifest = channel.manifest
         self._inbox = inbox
         self._store = store
@@ -90,7 +94,11 @@ class Reception:
             reply_to=incoming.reply_to,
             principal=whose,
             server=escaped(incoming.server),
+            speaker=GroupSpeaker(incoming.name, "guest") if incoming.name and whose else None,
+            due=decided.due,
         )
+        if incoming.replaces:
+            return await self._amend(incoming, Inbound(address, event, Amendment(0, letter), decided.owner, resume))
         account = author_of(self.name, incoming.account) if incoming.direct else ""
         inbound = Inbound(address, event, letter, decided.owner, resume, account)
         try:
@@ -101,6 +109,15 @@ class Reception:
         self._inbox.wake(receipt, inbound)
         return Delivered(receipt.fresh)
 
+    async def _amend(self, incoming: Incoming, inbound: Inbound) -> Delivered:
+        """What is changed or taken back is that of the letter, if it still can be."""
+        replaced = _event_of(structs.replace(incoming, event=incoming.replaces))
+        try:
+            receipt = await self._inbox.amend(inbound, replaced, withdrawn=incoming.withdrawn)
+        except MailRefused as error:
+            return Delivered(refused=str(error))
+        return Delivered(receipt.fresh) if receipt else Delivered(refused=ANSWERED)
+
     async def _decline(
         self, decided: Declined, address: Address, event: str, reply_to: ReplyTo, resume: str
     ) -> Delivered:
@@ -108,7 +125,10 @@ class Reception:
         if not decided.reply:
             return Delivered(refused=decided.why)
         letter = Said((), decided.account, str(address), reply_to=reply_to)
-        receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
+        try:
+            receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
+        except MailRefused:  # the conversation is somebody else's
+            return Delivered(refused=decided.why)
         return Delivered(receipt.fresh)
 
     async def run(self) -> None:

@@ -25,7 +25,7 @@ from .codec import Unreadable, Unsigned, body_of, check, id_of, parse, secret_of
 
 _log = logging.getLogger("everloop.channels.webhook")
 
-MANIFEST = Manifest("webhook", Traits(once=True))
+MANIFEST = Manifest("webhook", Traits(once=True, addressed=True))
 LARGEST = 256_000  # bytes of a webhook
 LEAST = 200  # units of the shortest part that an answer can be split into
 SECONDS = 20.0  # for the receiver to answer
