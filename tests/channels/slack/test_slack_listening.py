@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from everloop.app.channels import opened, values_of, wrong_in
 from everloop.channels.slack import MANIFEST, SETUP, check_keys, check_settings, open_channel
 from everloop.channels.slack.manifest import SCOPES, SlackSettings
 from everloop.channels.slack.wire import SlackChannel
@@ -28,6 +29,7 @@ from everloop.ports.channel import (
     Replaces,
     Signals,
 )
+from everloop.settings import Settings
 from everloop.testing.slack_server import SlackFault, SlackServer
 from tests.channels.slack.open import Heard, open_slack, part
 from tests.channels.slack.platform import settings_of
@@ -61,7 +63,7 @@ def test_the_manifest_that_one_pastes_asks_for_what_is_needed():
 
 def test_every_setting_is_on_its_page():
     page = (Path(__file__).parents[3] / "docs" / "channels-slack.md").read_text()
-    assert [name for name in SlackSettings.__struct_fields__ if f"`{name}`" not in page and name != "enabled"] == []
+    assert [name for name in SlackSettings.__struct_fields__ if f"`{name}`" not in page] == []
 
 
 def test_to_import_it_loads_neither_the_network_nor_markdown():
@@ -72,7 +74,7 @@ def test_to_import_it_loads_neither_the_network_nor_markdown():
 
 
 def test_it_can_do_what_slack_can():
-    channel = open_channel({**GOOD, "enabled": True}, TrustedHttp())
+    channel = open_channel(GOOD, TrustedHttp())
     abilities = (Fetches, OpensChats, Previews, Probes, Reacts, Renders, Replaces, Signals)
     assert [each.__name__ for each in abilities if not isinstance(channel, each)] == []
     assert (channel.hooks(Heard()), MANIFEST.traits.once, SETUP.title) == ([], False, "Slack")
@@ -412,6 +414,14 @@ def test_settings_that_cannot_work_are_refused_with_a_sentence(values, sentence)
         open_channel(values, TrustedHttp())
     assert sentence in str(raised.value)
     assert "secret-" not in str(raised.value)
+
+
+def test_what_holds_for_every_channel_is_not_its_own(tmp_path):
+    table = {**GOOD, "enabled": True, "groups": "always", "allowFrom": ["U0ANNA"], "replyInThread": False}
+    assert opened("slack", values_of("slack", table, {}), TrustedHttp()).manifest is MANIFEST
+    assert wrong_in(Settings(channels={"slack": table}), tmp_path, {}) == ()
+    (wrong,) = wrong_in(Settings(channels={"slack": {**table, "mode": "rtm"}}), tmp_path, {})
+    assert "channels.slack.mode is one of socket, events" in wrong.sentence
 
 
 def test_settings_may_come_from_the_environment():

@@ -73,7 +73,6 @@ class SlackSettings(Struct, forbid_unknown_fields=True):
     reply_in_thread: bool = True
     api_url: str = "https://slack.com/api/"
     files_url: str = "https://files.slack.com/"
-    enabled: bool = True
 
 
 def check_keys(values: Mapping[str, Any]) -> None:
