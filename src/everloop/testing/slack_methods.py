@@ -44,6 +44,15 @@ class SlackMethods:
     def _conversations_open(self, given: Fields) -> Fields:
         return {"channel": {"id": self._workspace.direct_chat(given["users"])}}
 
+    def _conversations_replies(self, given: Fields) -> Fields:
+        chat, first = self._workspace.chat(given["channel"]), given["ts"]
+        replies = [each for each in chat.values() if each.get("thread_ts") == first and each["ts"] != first]
+        if first not in chat:
+            raise SlackRefusal("thread_not_found")
+        repliers = list(dict.fromkeys(each["user"] for each in replies))
+        messages = [{**chat[first], "reply_users": repliers, "reply_count": len(replies)}, *replies]
+        return {"messages": messages[: int(given.get("limit", 1000))], "has_more": False}
+
     def _chat_postMessage(self, given: Fields) -> Fields:
         text = given.get("markdown_text") or given.get("text") or ""
         blocks = _blocks(given)

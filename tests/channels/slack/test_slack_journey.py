@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import everloop
+from everloop.app import open_desk
 from everloop.core.people import OWNER
 from everloop.core.tool import Effect
 from everloop.testing import Call, Pause, Say, ScriptedModel, counting_tool, runs_in
 from everloop.testing.slack_server import SlackServer
 from everloop.testing.slack_workspace import BOT
 from tests.channels.slack.open import open_slack
+from tests.channels.slack.platform import settings_of
 
 GENERAL = "C0GENERAL"
 
@@ -22,6 +24,16 @@ async def house(home: Path, model: ScriptedModel, tools: Any = ()) -> AsyncItera
         slack.echoes = True
         async with everloop.open(home, provider=model, channels=[channel], tools=tools) as agent:
             await agent.store.link("slack:U0ANNA", OWNER)
+            await slack.linked()
+            yield slack
+
+
+@asynccontextmanager
+async def gateway(home: Path, model: ScriptedModel) -> AsyncIterator[SlackServer]:
+    """As the settings name it: with the rules that hold for every channel."""
+    async with SlackServer() as slack:
+        settings = {"channels": {"slack": settings_of(slack)}, "users": {"strangers": "guest"}}
+        async with open_desk(home, settings, provider=model):
             await slack.linked()
             yield slack
 
@@ -70,3 +82,27 @@ async def test_a_file_comes_along_and_is_read(tmp_path):
         await slack.until(lambda: "thank you" in slack.workspace.shown("D0ANNA"))
         assert slack.strangers == []
     assert "wishes.txt" in str(model.prompts[0])
+
+
+async def test_in_a_channel_it_answers_whom_it_is_named_by_and_who_goes_on_in_the_thread(tmp_path):
+    model = ScriptedModel(lambda shown: Say(f"You said: {shown.asked.split('|')[-1]}"))
+    async with gateway(tmp_path, model) as slack:
+        await slack.acknowledged(await slack.say("|not for you", chat=GENERAL))
+        stamp = await slack.say("<@U0BOT> |one", chat=GENERAL)
+        await slack.until(lambda: "You said: one" in slack.workspace.shown(GENERAL))
+        await slack.say("|two", chat=GENERAL, thread_ts=stamp)
+        await slack.until(lambda: "You said: two" in slack.workspace.shown(GENERAL))
+        threads = {each["thread_ts"] for each in ours(slack, GENERAL)}
+    assert (threads, model.calls) == ({stamp}, 2)
+    assert "one" in str(model.prompts[-1].messages)
+
+
+async def test_what_is_changed_or_taken_back_in_time_was_never_said_otherwise(tmp_path):
+    model = ScriptedModel(lambda shown: Say(f"You said: {shown.asked}"))
+    async with gateway(tmp_path, model) as slack:
+        bens = slack.workspace.direct_chat("U0BEN")
+        wrong, gone = await slack.say("onne"), await slack.say("never mind", user="U0BEN", chat=bens)
+        await slack.edit("D0ANNA", wrong, "one")
+        await slack.delete(bens, gone)
+        await slack.until(lambda: "You said: one" in slack.workspace.shown("D0ANNA"))
+    assert (model.calls, slack.workspace.shown(bens)) == (1, [])

@@ -295,15 +295,46 @@ async def test_a_name_that_slack_does_not_tell_keeps_nobody_waiting():
         assert [method for method, _ in slack.calls].count("users.info") == 1
 
 
-async def test_a_thread_in_which_we_have_spoken_needs_no_mention():
+async def test_a_thread_in_which_we_take_part_needs_no_mention():
     async with open_slack() as (slack, channel):
         heard = Heard()
+
+        async def is_reply(thread: str, text: str = "go on") -> bool:
+            await slack.acknowledged(await slack.say(text, chat=GENERAL, thread_ts=thread))
+            return heard.all[-1].replies
+
         async with listening(channel, heard):
             await slack.linked()
-            await channel.send(part("hello", GENERAL, "1.0"))
-            await slack.acknowledged(await slack.say("go on", chat=GENERAL, thread_ts="1.0"))
-            await slack.acknowledged(await slack.say("something else", chat=GENERAL, thread_ts="2.0"))
-        assert [(each.thread, each.replies) for each in heard.all] == [("1.0", True), ("2.0", False)]
+            first = await slack.say("who knows?", chat=GENERAL)
+            await slack.acknowledged(first)
+            before = await is_reply(first)
+            await channel.send(part("I do", GENERAL, first))
+            after = await is_reply(first)
+            await is_reply("1890000000.5", "<@U0BOT> what about this?")
+            mentioned = await is_reply("1890000000.5")
+            heard.refused = "nobody lets you in"
+            await is_reply("1890000000.7", "<@U0BOT> and this?")
+            refused = await is_reply("1890000000.7")
+        assert (before, after, mentioned, refused) == (False, True, True, False)
+
+
+async def test_a_thread_from_before_a_restart_is_known_when_slack_was_asked_once():
+    async with open_slack() as (slack, before):
+        first, other = [await slack.say(text, chat=GENERAL) for text in ("who knows?", "and who knows this?")]
+        await before.send(part("I do", GENERAL, first))
+        heard, http = Heard(), TrustedHttp()
+        channel = SlackChannel(check_settings(settings_of(slack)), http, lambda: 1_890_000_000.0)
+        async with listening(channel, heard):
+            await slack.linked()
+            for thread in (first, first, other, other, "1789999999.1", "1890000000.5"):
+                await slack.acknowledged(await slack.say("go on", chat=GENERAL, thread_ts=thread))
+            slack.fail("conversations.replies", SlackFault(429, retry_after=9))
+            await slack.acknowledged(await slack.say("go on", chat=GENERAL, thread_ts="1789999999.2"))
+        await http.close()
+        ours = [each.replies for each in heard.all if each.text == "go on"]
+        assert ours == [True, True, False, False, False, False, False]
+        asked = [given["ts"] for method, given in slack.calls if method == "conversations.replies"]
+        assert asked == [first, other, "1789999999.1", "1789999999.2"]
 
 
 async def test_slack_is_told_its_challenge_when_it_has_signed_it():

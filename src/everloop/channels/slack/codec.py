@@ -4,7 +4,7 @@ A message is known by its chat and its timestamp: Slack tells of one that mentio
 `app_mention`, and again when we were slow.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -49,12 +49,10 @@ class SlackFileRef(Struct, frozen=True):
 
 
 class SlackReader(Struct, frozen=True):
-    """Reads events for somebody. With `in_threads` what is said in a channel begins a thread; `joined` knows the
-    threads in which we have spoken, as (chat, thread)."""
+    """Reads events for somebody. With `in_threads` what is said in a channel begins a thread."""
 
     me: SlackSelf
     in_threads: bool = True
-    joined: Callable[[str, str], bool] = lambda chat, thread: False
 
     def event(self, payload: Fields, names: Mapping[str, str] = {}) -> Incoming | None:
         """Of an `event_callback`: something that was said, changed or taken back; None for what is not for us."""
@@ -89,7 +87,7 @@ class SlackReader(Struct, frozen=True):
             text="\n".join([commanded(plain(words, names)), *links]).strip(),
             direct=direct,
             mentioned=mentioned or event.get("type") == "app_mention",
-            replies=message.get("parent_user_id") == self.me.user or (bool(thread) and self.joined(chat, thread)),
+            replies=message.get("parent_user_id") == self.me.user,
             quoted=plain(_shared(message), names)[:QUOTED],
             reply_to=written(place),
             server=_text(payload, "team_id"),
@@ -182,6 +180,11 @@ def slash(payload: Fields) -> Incoming:
         server=team,
         name=_text(payload, "user_name"),
     )
+
+
+def is_begun_by(incoming: Incoming) -> bool:
+    """Whether it stands in no thread, or is the first message of its own."""
+    return place_of(incoming.reply_to).ts == incoming.thread or not incoming.thread
 
 
 def people_in(payload: Fields) -> list[str]:

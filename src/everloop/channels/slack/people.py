@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable
@@ -11,7 +12,7 @@ from .codec import SlackSelf
 from .refusals import SlackRefused
 
 REMEMBERED = 10_000  # people
-SECONDS = 1.5  # for a name: Slack wants its event acknowledged within three
+SECONDS = 1.5  # for all names of an event, which Slack wants acknowledged within three
 
 
 class SlackPeople:
@@ -30,17 +31,21 @@ class SlackPeople:
 
     async def names(self, ids: Iterable[str]) -> Mapping[str, str]:
         """Of those whom Slack names in time. A name is for people to read: nothing waits for it, or fails."""
-        for id in [id for id in ids if id and id not in self._names and self._may_ask]:
-            try:
+        unknown = [id for id in ids if id and id not in self._names]
+        if unknown and self._may_ask:
+            with suppress(ChannelDown, ProviderError, TimeoutError):
                 async with asyncio.timeout(SECONDS):
-                    user = (await self._api.call("users.info", user=id)).fields.get("user")
-            except SlackRefused as error:
-                self._may_ask = error.word != "missing_scope"
-                continue
-            except (ChannelDown, ProviderError, TimeoutError):
-                break
-            self._remember(id, _called(user))
+                    for id in unknown:
+                        await self._learn(id)
         return {id: self._names[id] for id in ids if self._names.get(id)}
+
+    async def _learn(self, id: str) -> None:
+        try:
+            user = (await self._api.call("users.info", user=id)).fields.get("user")
+        except SlackRefused as error:
+            self._may_ask = self._may_ask and error.word != "missing_scope"
+            user = None
+        self._remember(id, _called(user))
 
     async def chat_with(self, account: str) -> str:
         """Raises ChannelDown, Undeliverable."""

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -17,7 +16,7 @@ from ...ports.channel import FileRef, Hook, HookAnswer, HookRequest, Incoming, O
 from ...readings.keys import name_of
 from ..text import SLACK, render
 from .api import SlackApi
-from .codec import SlackReader, people_in, place_of, press, slash
+from .codec import SlackReader, is_begun_by, people_in, place_of, press, slash
 from .drafts import SlackDrafts
 from .files import SlackFiles
 from .manifest import MANIFEST, SCOPES, SlackSettings
@@ -26,11 +25,11 @@ from .people import SlackPeople, self_of
 from .refusals import MARKUP, SlackRefused, to_send
 from .signing import UnsignedEvent, check
 from .socket_mode import SlackSocketMode
+from .threads import SlackThreads
 
 _log = logging.getLogger("everloop.channels.slack")
 
 LARGEST = 1_000_000  # bytes of a request to the hook
-REMEMBERED = 10_000  # threads in which we have spoken
 WORKING = "is working on it…"
 _GONE = ("message_not_found", "channel_not_found", "thread_not_found")
 
@@ -48,7 +47,7 @@ class SlackChannel:
         self._people = SlackPeople(self._api)
         self._drafts = SlackDrafts(self._api)
         self._files = SlackFiles(http, self._api, chosen.files_url, chosen.bot_token)
-        self._joined: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._threads = SlackThreads(self._api, clock())
         self._silent: set[str] = set()  # kinds of chats, by their letter, in which no status can be shown
 
     # In.
@@ -94,7 +93,9 @@ class SlackChannel:
         match kind:
             case "events_api":
                 if incoming := await self._read(payload):
-                    await deliver(incoming)
+                    delivered = await deliver(incoming)
+                    if incoming.mentioned and not delivered.refused:
+                        self._threads.join(incoming.chat, incoming.thread)
             case "interactive":
                 await self._pressed(payload, deliver)
             case "slash_commands":
@@ -102,10 +103,13 @@ class SlackChannel:
 
     async def _read(self, payload: Mapping[str, Any]) -> Incoming | None:
         me = await self._people.me()
-        reader = SlackReader(me, self._chosen.reply_in_thread, lambda chat, thread: (chat, thread) in self._joined)
+        reader = SlackReader(me, self._chosen.reply_in_thread)
         if reader.event(payload) is None:
             return None
-        return reader.event(payload, await self._people.names(people_in(payload)))
+        incoming = reader.event(payload, await self._people.names(people_in(payload)))
+        if incoming is None or incoming.direct or incoming.mentioned or incoming.replies or is_begun_by(incoming):
+            return incoming
+        return structs.replace(incoming, replies=await self._threads.are_ours(incoming.chat, incoming.thread, me.user))
 
     async def _pressed(self, payload: Mapping[str, Any], deliver: Deliver) -> None:
         incoming = press(payload)
@@ -148,7 +152,7 @@ class SlackChannel:
 
     async def send(self, part: OutgoingPart) -> str:
         place = place_fields(part)
-        self._join(place)
+        self._threads.join(place["channel"], place["thread_ts"] or "")
         carried = [file for file in part.files if file.data]
         if carried and not part.text:
             return await self._files.send(carried[0], place)
@@ -174,12 +178,6 @@ class SlackChannel:
             await self._drafts.take_away(shown)
         except (SlackRefused, EverloopError) as error:
             _log.info("a draft stays beside its answer: %s", error)
-
-    def _join(self, place: Mapping[str, str]) -> None:
-        if place["thread_ts"]:
-            self._joined[place["channel"], place["thread_ts"]] = None
-            while len(self._joined) > REMEMBERED:
-                self._joined.popitem(last=False)
 
     async def preview(self, address: Address, shown: str, text: str, reply_to: ReplyTo) -> str:
         return await self._drafts.show(address, shown, text, reply_to)
