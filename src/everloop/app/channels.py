@@ -27,6 +27,7 @@ PLUGINS = "everloop.channels"
 OURS = {
     "slack": "everloop.channels.slack",
     "webhook": "everloop.channels.webhook",
+    "telegram": "everloop.channels.telegram",
 }
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
