@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from everloop.channels.slack.codec import SlackPlace, SlackReader, SlackSelf, place_of, press, slash
-from everloop.channels.slack.words import commanded, plain, typed
+from everloop.channels.slack.words import commanded, plain, typable, typed
 from everloop.ports.channel import Incoming
 
 ME = SlackSelf("U0BOT", "B0BOT", "T1")
@@ -199,6 +199,11 @@ def test_a_slash_command_is_one_of_ours_or_something_to_say():
 )
 def test_a_command_may_begin_with_an_exclamation_mark(text, meant):
     assert commanded(text) == meant
+
+
+def test_what_we_say_of_commands_is_what_one_types_there():
+    told = "Commands:\n/new — Start anew\n/approve [NAME]\n/etc is a folder, /new too\n/help"
+    assert typable(told) == "Commands:\n!new — Start anew\n!approve [NAME]\n/etc is a folder, /new too\n!help"
 
 
 def test_a_command_may_follow_our_name():

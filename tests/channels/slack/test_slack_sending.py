@@ -69,6 +69,22 @@ async def test_what_never_arrives_says_what_to_do():
             await channel.send(part(chat=GENERAL))
 
 
+async def test_a_slack_that_fails_is_asked_something_harmless_before_a_message_is_sent_again():
+    """Else an answer would be given up after a few sends of which each may have arrived."""
+    async with open_slack() as (slack, channel):
+        slack.fail("chat.postMessage", SlackFault(500))
+        slack.fail("auth.test", SlackFault(500), SlackFault(error="invalid_auth"), SlackFault(half=True))
+        with pytest.raises(HostFailed):
+            await channel.send(part())
+        for _ in range(3):
+            with pytest.raises(ChannelDown):
+                await channel.send(part())
+        for _ in range(2):
+            await channel.send(part())
+        methods = [method for method, _ in slack.calls]
+        assert (methods.count("chat.postMessage"), methods.count("auth.test")) == (3, 4)
+
+
 async def test_a_slack_that_is_away_is_down():
     async with open_slack() as (slack, channel):
         await slack.__aexit__(None, None, None)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 from msgspec import Struct
 
-from ...errors import ChannelDown, HostFailed, HostHungUp, HostUnreachable, ProviderError
+from ...errors import ChannelDown, ChannelRefused, HostFailed, HostHungUp, HostUnreachable, ProviderError
 from ...ports import Http
 from .refusals import UNSURE, SlackRefused, refused, to_enter, to_send
 
@@ -31,10 +31,25 @@ class SlackApi:
         self._http = http
         self._bot_token = bot_token
         self._app_token = app_token
+        self._is_shaky = False  # whether the last call that was sent may have been done, and nobody knows
 
     async def call(self, method: str, **given: Any) -> SlackReply:
         """Raises SlackRefused, and ChannelDown when surely nothing was done. After any other error it may have been."""
-        return await self._call(self._bot_token, method, given)
+        try:
+            return await self._call(self._bot_token, method, given)
+        except ProviderError:
+            self._is_shaky = True
+            raise
+
+    async def see_whether_it_answers(self) -> None:
+        """Before a message is sent after a failure of which nobody knows whether it was one: Slack takes no keys, so a
+        send that may have arrived can be repeated only a few times, and an outage lasts longer. Raises ChannelDown."""
+        if self._is_shaky:
+            try:
+                await self.ask_who_we_are()
+            except ChannelRefused as error:
+                raise ChannelDown(str(error)) from error
+            self._is_shaky = False
 
     async def _call(self, token: str, method: str, given: Fields) -> SlackReply:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-www-form-urlencoded"}

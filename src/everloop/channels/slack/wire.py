@@ -26,6 +26,7 @@ from .refusals import MARKUP, SlackRefused, to_send
 from .signing import UnsignedEvent, check
 from .socket_mode import SlackSocketMode
 from .threads import SlackThreads
+from .words import typable
 
 _log = logging.getLogger("everloop.channels.slack")
 
@@ -146,12 +147,14 @@ class SlackChannel:
     def render(self, outbound: Outbound) -> tuple[Rendered, ...]:
         """A question fits into a section, above its buttons. What it asks people to type has to pass Slack by."""
         if not outbound.approval:
-            return render(outbound.text, SLACK, self.manifest.traits.text_limit)
+            text = typable(outbound.text) if outbound.key.startswith("command:") else outbound.text
+            return render(text, SLACK, self.manifest.traits.text_limit)
         answer = f"approve {outbound.approval}"
         return render(outbound.text.replace(f"/{answer}", f"!{answer}"), SLACK, SECTION)
 
     async def send(self, part: OutgoingPart) -> str:
         place = place_fields(part)
+        await self._api.see_whether_it_answers()
         self._threads.join(place["channel"], place["thread_ts"] or "")
         carried = [file for file in part.files if file.data]
         if carried and not part.text:

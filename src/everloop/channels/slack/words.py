@@ -8,6 +8,7 @@ from ...readings.commands import COMMANDS
 
 _ANGLED = re.compile(r"<((?:[@#!]|[a-zA-Z][a-zA-Z0-9+.-]*:)[^<>]*)>")
 _COMMAND = re.compile(r"!([a-z][a-z_-]{0,30})(?=\s|\Z)")
+_LISTED = re.compile(r"^/[a-z]+(?=\s|$)", re.MULTILINE)
 MENTION = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^<>]*)?>")
 
 
@@ -35,6 +36,11 @@ def typed(text: str) -> str:
     if not text:
         return "/help"
     return f"/{text.removeprefix('/').removeprefix('!')}" if f"/{word}" in COMMANDS else text
+
+
+def typable(text: str) -> str:
+    """What we say of commands, as they are typed here."""
+    return _LISTED.sub(lambda found: found[0].replace("/", "!") if found[0] in COMMANDS else found[0], text)
 
 
 def _read(inside: str, names: Mapping[str, str]) -> str:
