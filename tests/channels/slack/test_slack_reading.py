@@ -4,8 +4,19 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from everloop.channels.slack.codec import SlackPlace, SlackReader, SlackSelf, place_of, press, slash
+from everloop.channels.slack.codec import (
+    SlackPlace,
+    SlackReader,
+    SlackSelf,
+    chat_of,
+    people_in,
+    place_of,
+    press,
+    slash,
+)
 from everloop.channels.slack.words import commanded, plain, typable, typed
 from everloop.ports.channel import Incoming
 
@@ -233,3 +244,26 @@ def test_what_people_write_is_read_as_they_see_it(text, shown):
 
 def test_what_only_names_us_is_not_empty():
     assert read(said("<@U0BOT>")).text == "@U0BOT"
+
+
+NAMES = [
+    "type", "subtype", "event", "message", "previous_message", "user", "bot_id", "text", "ts", "channel", "files", "id",
+    "attachments", "edited", "actions", "action_id", "container", "team", "thread_ts", "deleted_ts", "size", "mode",
+]  # fmt: skip
+WORDS = ["message", "message_changed", "message_deleted", "block_actions", "everloop_approve", "tombstone", "C1", "1.0"]
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=8),
+    max_leaves=30,
+)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), ANYTHING, max_size=8), st.dictionaries(st.sampled_from(NAMES), ANYTHING))
+def test_whatever_slack_says_ends_nothing(payload, event):
+    """What raises would end the connection, and come again on the next one."""
+    for each in (payload, {**payload, "event": event}, {"event": {**event, "type": "message"}}):
+        READER.event(each)
+        people_in(each)
+        chat_of(each)
+        press({**each, "type": "block_actions"})
+        slash(each)

@@ -63,7 +63,7 @@ class SlackReader(Struct, frozen=True):
             case "message_changed":
                 return self._changed(payload, event, names)
             case "message_deleted":
-                return self._withdrawn(payload, event, event.get("previous_message") or {})
+                return self._withdrawn(payload, event, _map(event.get("previous_message")))
             case subtype if subtype in _SPOKEN:
                 return self._said(payload, event, event, names)
         return None
@@ -74,7 +74,7 @@ class SlackReader(Struct, frozen=True):
             return None
         words, mentioned = addressed(_text(message, "text") or _attached(message), self.me.user)
         direct, thread = _is_direct(event), self._thread(event, message)
-        files = [each for each in message.get("files") or () if isinstance(each, Mapping)]
+        files = _maps(message.get("files"))
         refs = {str(each.get("id")): _file(each) for each in files if each.get("mode") not in _GONE}
         links = [f"{_text(each, 'title')}: {_text(each, 'url_private')}" for each in files if _is_external(each)]
         user = _text(message, "user")
@@ -99,7 +99,7 @@ class SlackReader(Struct, frozen=True):
 
     def _changed(self, payload: Fields, event: Fields, names: Mapping[str, str]) -> Incoming | None:
         """Slack also tells of links that were unfolded and of replies that came: then the words are the same."""
-        after, before = event.get("message") or {}, event.get("previous_message") or {}
+        after, before = _map(event.get("message")), _map(event.get("previous_message"))
         if after.get("subtype") == "tombstone":
             return self._withdrawn(payload, event, before)
         edited = after.get("edited")
@@ -140,15 +140,14 @@ _OURS = ("team_id", "enterprise_id", "context_team_id", "context_enterprise_id")
 
 def press(payload: Fields, name: str = "") -> Incoming | None:
     """A button of a question, as what one would type; None for anything else that can be pressed."""
-    actions = [each for each in payload.get("actions") or () if isinstance(each, Mapping)]
-    ours = [each for each in actions if each.get("action_id") in (APPROVE, DENY)]
+    ours = [each for each in _maps(payload.get("actions")) if each.get("action_id") in (APPROVE, DENY)]
     if payload.get("type") != "block_actions" or not ours:
         return None
-    message, held, user = payload.get("message") or {}, payload.get("container") or {}, payload.get("user") or {}
-    chat = _text(payload.get("channel") or {}, "id") or _text(held, "channel_id")
+    message, held, user = (payload.get(name) for name in ("message", "container", "user"))
+    chat = _text(payload.get("channel"), "id") or _text(held, "channel_id")
     ts = _text(held, "message_ts") or _text(message, "ts")
     thread = _text(held, "thread_ts") or _text(message, "thread_ts")
-    team, home = _text(payload.get("team") or {}, "id"), _text(user, "team_id")
+    team, home = _text(payload.get("team"), "id"), _text(user, "team_id")
     foreign = home and team and home != team and not payload.get("enterprise")
     verdict = "" if ours[0]["action_id"] == APPROVE else " no"
     return Incoming(
@@ -189,8 +188,8 @@ def is_begun_by(incoming: Incoming) -> bool:
 
 def people_in(payload: Fields) -> list[str]:
     """Whose names are worth knowing: who wrote it, and a few whom they mention."""
-    event = payload.get("event")
-    message = (event.get("message") or event) if isinstance(event, Mapping) else {}
+    event = _map(payload.get("event"))
+    message = _map(event.get("message")) or event
     return list(dict.fromkeys([_text(message, "user"), *MENTION.findall(_text(message, "text"))[:5]]))
 
 
@@ -198,7 +197,7 @@ def chat_of(payload: Fields) -> str:
     """Where it happened: what happens in one chat is taken in order."""
     event, channel = payload.get("event"), payload.get("channel")
     inside = event if isinstance(event, Mapping) else payload
-    return _text(inside, "channel") or _text(channel or {}, "id") or _text(payload, "channel_id")
+    return _text(inside, "channel") or _text(channel, "id") or _text(payload, "channel_id")
 
 
 def written(place: SlackPlace) -> ReplyTo:
@@ -212,6 +211,14 @@ def place_of(reply_to: ReplyTo) -> SlackPlace:
 def _text(fields: Any, name: str) -> str:
     value = fields.get(name) if isinstance(fields, Mapping) else None
     return value if isinstance(value, str) else ""
+
+
+def _map(value: object) -> Fields:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _maps(value: object) -> list[Fields]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
 def _is_direct(event: Fields) -> bool:
@@ -236,11 +243,11 @@ def _is_spoken(file: Fields) -> bool:
 
 def _shared(message: Fields) -> str:
     """What somebody passes on with their own words."""
-    attached = [each for each in message.get("attachments") or () if isinstance(each, Mapping)]
+    attached = _maps(message.get("attachments"))
     return "\n".join(_text(each, "text") for each in attached if each.get("is_share") or each.get("is_msg_unfurl"))
 
 
 def _attached(message: Fields) -> str:
     """Of a bot whose message has no text of its own."""
-    attached = [each for each in message.get("attachments") or () if isinstance(each, Mapping)]
+    attached = _maps(message.get("attachments"))
     return "\n".join(filter(None, (_text(each, "text") or _text(each, "fallback") for each in attached)))

@@ -1,6 +1,6 @@
 """What we write, as Slack takes it: the fields of a message, its buttons, and the names of emoji."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ...ports.channel import OutgoingPart
@@ -49,8 +49,9 @@ def buttons(approval: str) -> Fields:
 
 def answered(message: Mapping[str, Any], who: str, verb: str, *, keeps_buttons: bool) -> Fields:
     """A question after somebody has pressed one of its buttons."""
-    blocks: Sequence[Any] = message.get("blocks") or ()
-    kept = [each for each in blocks if isinstance(each, dict) and each.get("type") != "context"]
+    blocks = message.get("blocks")
+    kept = [each for each in blocks if isinstance(each, dict)] if isinstance(blocks, list) else []
+    kept = [each for each in kept if each.get("type") != "context"]
     if not keeps_buttons:
         kept = [each for each in kept if each.get("block_id") != ACTIONS]
     note = {"type": "context", "elements": [{"type": "plain_text", "text": f"{who} pressed {verb}."[:SECTION]}]}

@@ -122,9 +122,11 @@ class SlackChannel:
         if delivered.refused or not delivered.fresh:
             return
         verb = "Deny" if incoming.text.endswith(" no") else "Approve"
-        who, place = incoming.name or incoming.account, place_of(incoming.reply_to)
+        who, place, message = incoming.name or incoming.account, place_of(incoming.reply_to), payload.get("message")
+        if not isinstance(message, dict):
+            return
         # In a group whoever pressed it may not be the one who decides, and that one still needs the buttons.
-        fields = answered(payload.get("message") or {}, who, verb, keeps_buttons=not incoming.direct)
+        fields = answered(message, who, verb, keeps_buttons=not incoming.direct)
         try:
             await self._api.send("chat.update", channel=place.chat, ts=place.ts, **fields)
         except EverloopError as error:
