@@ -25,6 +25,7 @@ from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 
 PLUGINS = "everloop.channels"
 OURS = {
+    "slack": "everloop.channels.slack",
     "webhook": "everloop.channels.webhook",
     "telegram": "everloop.channels.telegram",
 }
