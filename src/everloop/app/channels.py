@@ -21,7 +21,7 @@ from ..settings.unused import switched_on
 from .secrets import SECRET_NAME, VAULT, UnknownSecret
 
 PLUGINS = "everloop.channels"
-OURS = {"webhook": "everloop.channels.webhook"}
+OURS = {"discord": "everloop.channels.discord", "webhook": "everloop.channels.webhook"}
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 
