@@ -23,6 +23,7 @@ from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
 from .agent import Again, Agent
 from .build import Built
+from .channel_desk import ChannelDesk
 from .connecting import ModelConnector
 from .house import House
 from .offers import ModelOffers
@@ -52,11 +53,28 @@ class GatewayDesk(Agent):
         self._link_key: bytes | None = None
         changed, channels = live_settings.change, house.builder.channels
         self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, changed, channels)
+        self._configured = house.configured
+        self.channels = ChannelDesk(house.opened, live_settings.book, house.network, self._channels_changed)
 
     async def _caught_up(self) -> Built:
         """What the settings have come to by now."""
         await self._live.catch_up()
         return self._live.now
+
+    async def _channels_changed(self) -> None:
+        if self._configured:
+            await self._configured.follow()
+
+    @property
+    def listening(self) -> list[str]:
+        """The names of the channels that are open."""
+        return self._configured.names if self._configured else []
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """With the channels that are set and do not listen."""
+        unopened = self._configured.unopened.values() if self._configured else ()
+        return (*(each.sentence for each in unopened), *super().unused)
 
     @property
     def missing(self) -> str:

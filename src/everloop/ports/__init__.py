@@ -14,6 +14,7 @@ from .grants import Grants
 from .http import BoundHeaders, Http, HttpAnswer
 from .jobs import Jobs, Leases
 from .ledger import Ledger
+from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
@@ -65,6 +66,7 @@ __all__ = [
     "KeptFile",
     "Leases",
     "Ledger",
+    "ListeningStates",
     "Log",
     "Logins",
     "Mailroom",

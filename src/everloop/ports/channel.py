@@ -31,6 +31,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     files: int = 0  # bytes of the largest file that it can send; 0: none
     enclosed: bool = False  # files travel with the text, in one message; else each is a message of its own
     edits: bool = False  # what was sent can be replaced
+    addressed: bool = False  # a program calls it, and with what is meant for us: nobody has to name us, or to wait
     polled: bool = False  # its bots fetch what is said there: nobody sends it
 
 
@@ -105,10 +106,11 @@ class Delivered(Struct, frozen=True):
 
 
 class Admitted(Struct, frozen=True):
-    """Who speaks, and whose conversation it is."""
+    """Who speaks, and whose conversation it is. Until `due` (0: at once) more of the same may come, for one turn."""
 
     author: str
     owner: str
+    due: float = 0.0
 
 
 class Declined(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ..core.mail import Inbound, Mail
 from .conversation import Deed
-from .rows import Action, Came, Receipt, ThreadRow, Whose
+from .rows import Action, Came, Receipt, RecentLetter, ThreadRow, Whose
 
 
 class Mailroom(Protocol):
@@ -22,6 +22,11 @@ class Mailroom(Protocol):
         there is nothing to stop; `tell` puts the letter itself into the inbox; `none` only replies. A deed is done,
         or `otherwise` is the reply. A branch with a letter has no reply yet: its turn is the answer.
         """
+
+    async def amend(self, inbound: Inbound, event: str) -> Receipt | None:
+        """Commit an Amendment of the letter that came with this event, into its thread; the number of that letter is
+        filled in. None when it is not the same author's in the same chat, or its turn is over: then nothing is
+        committed. What is withdrawn before a turn has taken it leaves no text behind."""
 
     async def mail(self, thread: str) -> list[Mail]: ...
 
@@ -58,6 +63,9 @@ class Arrivals(Protocol):
 
     async def came(self, channel: str, event: str) -> bool:
         """Whether a letter of this event has come."""
+
+    async def recent(self, channel: str, most: int) -> list[RecentLetter]:
+        """Of the last letters of all channels, at most so many, those of this one; the oldest first."""
 
     async def newest(self, channel: str, first: str, last: str) -> Came | None:
         """Of the letters of a channel whose events lie between these two, both of one length, the one with the last."""

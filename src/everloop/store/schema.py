@@ -303,6 +303,12 @@ MIGRATIONS: Migrations = [
         # Which account speaks in a conversation of two; "": others read along, or nobody has spoken since.
         "ALTER TABLE reply_contexts ADD COLUMN account TEXT NOT NULL DEFAULT ''",
     ],
+    [
+        # How channels stand, by the lease of whoever says so; it is true for as long as they hold that.
+        """CREATE TABLE listening(
+            lease TEXT PRIMARY KEY, holder TEXT NOT NULL, state TEXT NOT NULL, why TEXT NOT NULL,
+            since {real} NOT NULL){clustered}""",
+    ],
 ]
 
 
