@@ -193,8 +193,12 @@ class DiscordServer:
         return web.Response(status=404) if data is None else web.Response(body=data)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        """What was asked for is done, though who asked has gone meanwhile."""
         call = await _read(request)
         self.calls.append(call)
+        return await asyncio.shield(asyncio.ensure_future(self._settled(request, call)))
+
+    async def _settled(self, request: web.Request, call: DiscordCall) -> web.StreamResponse:
         try:
             answer = await self._judged(request, call)
         except _Refused as error:

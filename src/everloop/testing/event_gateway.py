@@ -25,6 +25,8 @@ DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID_SESSION, HELLO, HEARTB
 UNKNOWN_OPCODE, DECODE_ERROR, NOT_AUTHENTICATED, AUTHENTICATION_FAILED = 4001, 4002, 4003, 4004
 INVALID_SEQ, SESSION_TIMED_OUT, DISALLOWED_INTENTS = 4007, 4009, 4014
 
+LEAST_PATIENCE = 5.0  # seconds without a sign of life: a test that beats often may be held up
+
 
 class GatewayFrame(Struct, omit_defaults=True):
     """What is said in either direction."""
@@ -133,7 +135,7 @@ class EventGateway:
         """Gives the code with which the client leaves; 0 when it says none."""
         session: GatewaySession | None = None
         while True:
-            patience.reschedule(asyncio.get_running_loop().time() + 3 * self._heartbeat)
+            patience.reschedule(asyncio.get_running_loop().time() + max(3 * self._heartbeat, LEAST_PATIENCE))
             message = await wire.receive()
             if message.type is not web.WSMsgType.TEXT:
                 return int(message.data) if message.type is web.WSMsgType.CLOSE else 0

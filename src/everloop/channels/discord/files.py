@@ -1,7 +1,5 @@
 """Files that came with a message: they lie at the CDN, under an address that is signed and must not be told."""
 
-from urllib.parse import quote
-
 import msgspec
 
 from ...errors import ChannelDown, HostTimeout, HostUnreachable, StreamCut, Undeliverable
@@ -9,8 +7,6 @@ from ...ports import Http
 from ...ports.channel import FileRef
 
 SECONDS = 30.0
-ATTEMPTS = 3  # after which a message is taken without its file, rather than keep all that follow it waiting
-REMEMBERED = 1_000
 
 
 def file_ref(name: str, url: str, size: int) -> FileRef:
@@ -23,24 +19,15 @@ class DiscordFiles:
     def __init__(self, http: Http, cdn_url: str) -> None:
         self._http = http
         self._cdn = f"{cdn_url}/"
-        self._failed: dict[FileRef, int] = {}
 
     async def fetch(self, ref: FileRef, limit: int) -> tuple[str, bytes]:
-        """Name and bytes. Raises ChannelDown, and Undeliverable when it is too large, gone, or fails time and again."""
+        """Name and bytes. Raises ChannelDown, and Undeliverable when it is too large or gone."""
         name, url, size = msgspec.json.decode(ref, type=tuple[str, str, int])
         if not url.startswith(self._cdn):
             raise Undeliverable(f"{name} does not lie where Discord keeps files")
         if size > limit:
             raise Undeliverable(f"{name} has {size:,} bytes, and {limit:,} are taken")
-        try:
-            return name, await self._read(name, url, limit)
-        except ChannelDown as error:
-            while len(self._failed) >= REMEMBERED:
-                del self._failed[next(iter(self._failed))]
-            self._failed[ref] = self._failed.get(ref, 0) + 1
-            if self._failed[ref] >= ATTEMPTS:
-                raise Undeliverable(f"{name} could not be fetched ({error})") from error
-            raise
+        return name, await self._read(name, url, limit)
 
     async def _read(self, name: str, url: str, limit: int) -> bytes:
         try:
@@ -55,7 +42,3 @@ class DiscordFiles:
         if len(data) > limit:
             raise Undeliverable(f"{name} has more bytes than the {limit:,} that are taken")
         return data
-
-
-def reaction_path(emoji: str) -> str:
-    return quote(emoji, safe="")

@@ -7,7 +7,7 @@ from msgspec import Struct
 from ...core.mail import ReplyTo
 from ...ports.channel import Delivered, Incoming
 from ...readings.commands import COMMANDS
-from .messages import DiscordMember, DiscordPlace, DiscordUser, reply_to
+from .codec import DiscordMember, DiscordPlace, DiscordUser, reply_to
 from .places import DiscordRoom
 
 COMMAND, BUTTON = 2, 3  # types of interactions

@@ -1,4 +1,4 @@
-"""What the gateway tells, made into what people say and committed; and what it did not tell us, fetched."""
+"""What the gateway tells, made into what people say and committed."""
 
 import asyncio
 import logging
@@ -12,9 +12,10 @@ from ...errors import ChannelDown, ChannelRefused, ProviderError, StoreError
 from ...ports import Deliver
 from ...ports.channel import Delivered, Incoming
 from ..batch import deliver_all
+from .codec import DiscordMessage, Removal, incoming_of, reply_to
 from .gateway import GatewayEvent
 from .interactions import Interaction, interacted, receipt
-from .messages import DiscordMessage, Removal, incoming_of, reply_to
+from .missed import Missed
 from .places import DiscordPlaces
 from .rest import DiscordRefused, DiscordRest
 from .resume import Progress, ResumePoint
@@ -22,10 +23,7 @@ from .resume import Progress, ResumePoint
 _log = logging.getLogger("everloop.channels.discord")
 
 SAVING = 60.0  # seconds after which it is kept where we are, though nobody has said anything to us
-PAGE = 100  # messages of one answer
-AT_ONCE = 4  # channels that are asked for what was missed
 AUTHORS = 5_000  # messages whose authors are remembered: when one is deleted, nobody says whose it was
-CATCHING_UP = 60.0  # seconds that fetching waits for a limit
 
 
 class _Ready(Struct):
@@ -77,7 +75,7 @@ class DiscordListening:
         """A new session is kept at once, when nothing before it is missing: what is said while we are away is told
         after it is resumed."""
         told = msgspec.json.decode(ready.d, type=_Ready)
-        await self._catch_up()
+        await Missed(self._rest, self._places, self._progress, self._hand_in).catch_up()
         self._progress.point = self._progress.at(told.session_id, ready.s or 0, told.resume_gateway_url)
         try:
             await self._save(self._progress.point)
@@ -113,6 +111,10 @@ class DiscordListening:
         self._progress.see(message.channel_id, message.id, direct=not message.guild_id)
         incoming = await self._incoming(message)
         return [incoming] if incoming else []
+
+    async def _hand_in(self, message: DiscordMessage) -> None:
+        for incoming in await self._said(message):
+            await self._deliver(incoming)
 
     async def _incoming(self, message: DiscordMessage) -> Incoming | None:
         if message.author.id == self._me:
@@ -183,44 +185,6 @@ class DiscordListening:
             ProviderError,
         ) as error:  # what they wanted is done all the same
             _log.info("Discord was not told that a command or a button has come: %s", type(error).__name__)
-
-    async def _catch_up(self) -> None:
-        """Commit what was said while nobody listened and the gateway has forgotten. What comes twice is one."""
-        point = self._progress.point
-        if not point.missed_since:
-            return
-        turn = asyncio.Semaphore(AT_ONCE)
-
-        async def fetch(channel: str) -> None:
-            async with turn:
-                await self._fetch_missed(channel, point.missed_since)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for channel in (*point.private, *point.shared):
-                    group.create_task(fetch(channel))
-        except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from errors
-
-    async def _fetch_missed(self, channel: str, since: str) -> None:
-        try:
-            place = await self._places.find(channel)
-            while messages := await self._page(channel, since):
-                for message in messages:
-                    told = msgspec.structs.replace(message, guild_id=place.server or None)
-                    for incoming in await self._said(told):
-                        await self._deliver(incoming)
-                since = messages[-1].id
-                if len(messages) < PAGE:
-                    return
-        except DiscordRefused as error:
-            _log.info("what was missed in a channel cannot be read: %s", error)
-            self._progress.forget(channel)
-
-    async def _page(self, channel: str, since: str) -> list[DiscordMessage]:
-        path = f"channels/{channel}/messages?after={since}&limit={PAGE}"
-        told = msgspec.convert(await self._rest.call("GET", path, patience=CATCHING_UP), list[DiscordMessage])
-        return sorted(told, key=lambda message: int(message.id))
 
 
 class _Receipts:

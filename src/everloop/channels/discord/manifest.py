@@ -48,7 +48,6 @@ class DiscordSettings(Struct, frozen=True, forbid_unknown_fields=True):
     gateway_url: str = ""
     cdn_url: str = "https://cdn.discordapp.com"
     commands: bool = True
-    enabled: bool = True
 
     def __repr__(self) -> str:
         return f"DiscordSettings(…, {self.api_url!r})"

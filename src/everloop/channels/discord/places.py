@@ -5,7 +5,7 @@ from collections import OrderedDict
 import msgspec
 from msgspec import Struct
 
-from .messages import DiscordPlace
+from .codec import DiscordPlace
 from .rest import DiscordRefused, DiscordRest
 
 REMEMBERED = 10_000

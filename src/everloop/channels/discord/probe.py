@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from ...errors import ChannelDown, ProviderError
 from ...ports.channel import Probed
-from .messages import DiscordUser
+from .codec import DiscordUser
 from .rest import DiscordRefused, DiscordRest
 
 ADMINISTRATOR = 1 << 3

@@ -1,6 +1,7 @@
 """What we say: messages and drafts, their changes, reactions."""
 
 import logging
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -8,7 +9,6 @@ from ...core.mail import Address, ReplyTo
 from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable
 from ...ports.channel import OutgoingPart, Rendered
 from ..text import DISCORD, draft
-from .files import reaction_path
 from .outgoing import DiscordPost, edited, message_in, posts_of, reference, text_body
 from .rest import DiscordRefused, DiscordRest
 
@@ -92,7 +92,7 @@ class DiscordSending:
     async def react(self, address: Address, to: ReplyTo, emoji: str) -> None:
         if not (message := message_in(to)):
             raise Undeliverable("nobody knows to which message this is a reaction")
-        path = f"channels/{channel_of(address)}/messages/{message}/reactions/{reaction_path(emoji)}/@me"
+        path = f"channels/{channel_of(address)}/messages/{message}/reactions/{quote(emoji, safe='')}/@me"
         await self._call("PUT", path)
 
     async def replace(self, address: Address, sent: str, text: Rendered) -> None:

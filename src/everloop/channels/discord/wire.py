@@ -20,12 +20,12 @@ from ...errors import (
 from ...ports import Deliver, Http, SocketTerms, WebSockets
 from ...ports.channel import FileRef, OutgoingPart, Probed, Rendered
 from ..text import DISCORD, render
+from .codec import DiscordUser
 from .files import DiscordFiles
 from .gateway import KEEPS_SESSION, GatewayConnection, Reconnect, address
 from .interactions import registered
 from .listening import DiscordListening
 from .manifest import MANIFEST, DiscordSettings
-from .messages import DiscordUser
 from .places import DiscordPlaces
 from .probe import DiscordApplication, probe
 from .rest import DiscordRefused, DiscordRest
