@@ -27,6 +27,7 @@ PLUGINS = "everloop.channels"
 OURS = {
     "slack": "everloop.channels.slack",
     "webhook": "everloop.channels.webhook",
+    "discord": "everloop.channels.discord",
     "telegram": "everloop.channels.telegram",
 }
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
