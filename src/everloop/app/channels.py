@@ -21,7 +21,10 @@ from ..settings.unused import switched_on
 from .secrets import SECRET_NAME, VAULT, UnknownSecret
 
 PLUGINS = "everloop.channels"
-OURS = {"webhook": "everloop.channels.webhook"}
+OURS = {
+    "webhook": "everloop.channels.webhook",
+    "email": "everloop.channels.email",
+}
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 
