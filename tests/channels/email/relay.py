@@ -2,6 +2,8 @@
 the platform that this is to the conformance suite."""
 
 import asyncio
+import ssl
+from base64 import b64decode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from email import message_from_bytes
@@ -13,7 +15,7 @@ from everloop.channels.email.wire import Email
 from everloop.net.trusted import TrustedHttp
 from everloop.testing import Trouble
 from everloop.testing.conformance import LONG, Platform
-from tests.channels.email.servers import MailServer, written
+from tests.channels.email.servers import PASSWORD, MailServer, written
 
 PUT_OFF = b"451 4.7.1 Greylisted, please try again in 1 second\r\n"
 NOT_NOW = b"451 4.3.0 not now\r\n"
@@ -37,11 +39,12 @@ class Relay:
         self._upstream = upstream
         self._judge = judge
         self._take = take
+        self._implicit: ssl.SSLContext | None = None
         self.port = 0
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["Relay"]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._implicit)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield self
@@ -68,9 +71,11 @@ class Relay:
     ) -> None:
         writer.write(await _reply(above.readline))
         while line := await reader.readline():
+            if await self._answer(line, writer):
+                continue
             below.write(line)
             reply = await _reply(above.readline)
-            writer.write(reply)
+            writer.write(self._completed(line, reply))
             if line.upper().startswith(b"DATA") and reply.startswith(b"354"):
                 data = await reader.readuntil(b"\r\n.\r\n")
                 mails.append(data.removesuffix(b".\r\n").replace(b"\r\n..", b"\r\n."))
@@ -83,6 +88,46 @@ class Relay:
                 if trouble is Trouble.ACK_LOST:
                     return
                 writer.write(reply)
+
+    async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Whether the real server need not be asked."""
+        return False
+
+    def _completed(self, line: bytes, reply: bytes) -> bytes:
+        return reply
+
+
+class SecureRelay(Relay):
+    """With TLS from the start, or from STARTTLS on, and a login before anything else."""
+
+    def __init__(self, server: MailServer, security: str) -> None:
+        super().__init__(server.ports["smtp"], lambda: None, lambda mail: None)
+        self._trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._trust.load_cert_chain(server.folder / "cert.pem", server.folder / "key.pem")
+        self._implicit = self._trust if security == "tls" else None
+        self._logged_in = False
+
+    async def _answer(self, line: bytes, writer: asyncio.StreamWriter) -> bool:
+        word, _, rest = line.decode().strip().partition(" ")
+        secure = writer.get_extra_info("ssl_object") is not None
+        if word == "EHLO" and not secure:  # the real one wants to hear it once
+            writer.write(b"250-here\r\n250 STARTTLS\r\n")
+            return True
+        if word == "STARTTLS":
+            writer.write(b"220 go on\r\n")
+            await writer.start_tls(self._trust)
+            return True
+        if word == "AUTH":
+            self._logged_in = secure and PASSWORD.encode() in b64decode(rest.split()[-1])
+            writer.write(b"235 in\r\n" if self._logged_in else b"535 5.7.8 no\r\n")
+            return True
+        if word == "MAIL" and not self._logged_in:
+            writer.write(b"530 log in\r\n")
+            return True
+        return False
+
+    def _completed(self, line: bytes, reply: bytes) -> bytes:
+        return reply.replace(b"\r\n250 ", b"\r\n250-AUTH PLAIN\r\n250 ") if line.startswith(b"EHLO") else reply
 
 
 async def _reply(read_line: Callable[[], Awaitable[bytes]]) -> bytes:

@@ -48,7 +48,7 @@ def account_of(address: str) -> str:
 def domain_of(domain: str) -> str:
     """As name servers know it. Raises BadAddress."""
     try:
-        plain = _lower(domain) if domain.isascii() else idna.encode(_lower(domain)).decode()
+        plain = _lower(domain) if domain.isascii() else idna.encode(_lower(domain), strict=True).decode()
     except (idna.IDNAError, UnicodeError) as error:
         raise BadAddress("its domain is none") from error
     if len(plain) > 253 or not all(map(_LABEL.fullmatch, plain.split("."))):

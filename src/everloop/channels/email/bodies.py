@@ -69,7 +69,7 @@ def _letters(part: Message) -> str:
             return data.decode(charset)
         except (LookupError, UnicodeError):
             continue
-    return data.decode("latin-1")
+    return data.decode("cp1252", "replace")
 
 
 def _charset(part: Message) -> str:

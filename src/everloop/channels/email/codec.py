@@ -1,6 +1,6 @@
 """What a mail says, and who says so: from its bytes to an Incoming. No clock, no network."""
 
-from email.errors import MessageError
+from email.errors import MessageError, MissingHeaderBodySeparatorDefect
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
@@ -75,6 +75,8 @@ def read_mail(raw: bytes, place: str, ours: Ours, oversized: int = 0) -> Mail:
 
 def _read(raw: bytes, place: str, ours: Ours, oversized: int) -> Mail:
     message = BytesParser(policy=compat32).parsebytes(raw, headersonly=bool(oversized))
+    if any(isinstance(defect, MissingHeaderBodySeparatorDefect) for defect in message.defects):
+        raise UnreadableMail("its headers end in the middle, where others may read on")
     headers = _headers(message)
     author = _author(headers)
     results = headers.get("authentication-results", [])

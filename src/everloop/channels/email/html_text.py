@@ -83,7 +83,7 @@ class _Reader(HTMLParser):
         if line and line != "-":
             self.lines.append((self._depth, line))
         if apart and self.lines and self.lines[-1][1]:
-            self.lines.append((self._depth, ""))
+            self.lines.append((0, ""))
 
 
 def text_of_html(html: str) -> str:

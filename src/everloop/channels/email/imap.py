@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...errors import ChannelDown, ChannelRefused, ProviderError
 from ...ports import ByteStream
+from ...readings.secrets import without_secrets
 from .imap_replies import (
     BadReply,
     ImapContinue,
@@ -24,6 +25,7 @@ from .imap_replies import (
     literal_after,
     read_response,
 )
+from .secrets import plain_login, spoken_secrets
 
 LONGEST_LINE = 4_000_000  # bytes: a search may find many
 PATIENCE = 60.0  # seconds for an answer
@@ -62,6 +64,7 @@ class Imap:
         self._most = HEADERS  # bytes of a literal
         self.capabilities: frozenset[str] = frozenset()
         self._is_leaving = False
+        self._secrets: tuple[str, ...] = ()
         self.news = 0  # how often it has told of mails
 
     async def greet(self) -> None:
@@ -85,16 +88,15 @@ class Imap:
 
     async def login(self, username: str, password: str) -> None:
         """Raises ChannelRefused."""
+        self._secrets = spoken_secrets(username, password)
         try:
             if "AUTH=PLAIN" in self.capabilities:
-                word = b64encode(f"\0{username}\0{password}".encode()).decode()
-                await self.command("AUTHENTICATE PLAIN", then=word)
+                await self.command("AUTHENTICATE PLAIN", then=plain_login(username, password))
             else:
                 await self.command(f"LOGIN {_quoted(username)} {_quoted(password)}")
         except ImapError as error:
-            said = _cleaned(str(error), password)
             raise ChannelRefused(
-                f"{self._host} does not accept the user name and the password ({said}). Many providers want an app "
+                f"{self._host} does not accept the user name and the password ({error}). Many providers want an app "
                 f"password here."
             ) from None
         await self.ask_capabilities()
@@ -227,10 +229,16 @@ class Imap:
             size = literal_after(self._pieces[-1])
             if size is None:
                 pieces, self._pieces = self._pieces, []
-                return read_response(pieces)
+                return self._cleaned(read_response(pieces))
             if size > self._most or len(self._pieces) > 100:
                 raise BadReply("it says more than was asked for")
             self._pieces.append(await self._stream.read_exactly(size))
+
+    def _cleaned(self, said: Response) -> Response:
+        """Without a password that the server repeats."""
+        if not isinstance(said, ImapStatus) or not self._secrets:
+            return said
+        return structs.replace(said, text=without_secrets(said.text, self._secrets))
 
     def _tag(self) -> str:
         self._tags += 1
@@ -296,7 +304,3 @@ def day_of(seconds: float) -> str:
     day = datetime.fromtimestamp(seconds, UTC)
     months = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
     return f"{day.day}-{months[day.month - 1]}-{day.year}"
-
-
-def _cleaned(said: str, secret: str) -> str:
-    return (said.replace(secret, "…") if secret else said)[:200]

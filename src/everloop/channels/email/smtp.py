@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from ...errors import ChannelDown, ChannelRefused, HostHungUp, ProviderError, Undeliverable
 from ...ports import ByteStream
+from ...readings.secrets import without_secrets
+from .secrets import plain_login, spoken_secrets
 from .writing import Envelope
 
 PATIENCE = 20.0  # seconds for an answer
@@ -45,6 +47,7 @@ class Smtp:
         self._host = host
         self._patience = patience
         self._accepting = accepting
+        self._secrets: tuple[str, ...] = ()
         self.extensions: dict[str, str] = {}
 
     @property
@@ -73,9 +76,10 @@ class Smtp:
 
     async def login(self, username: str, password: str) -> None:
         """Raises ChannelRefused. A server that asks for no login is told none."""
+        self._secrets = spoken_secrets(username, password)
         offered = self.extensions.get("AUTH", "").upper().split()
         if "PLAIN" in offered:
-            reply = await self._ask(f"AUTH PLAIN {_coded(f'{chr(0)}{username}{chr(0)}{password}')}")
+            reply = await self._ask(f"AUTH PLAIN {plain_login(username, password)}")
         elif "LOGIN" in offered:
             reply = await self._ask("AUTH LOGIN")
             for word in (username, password):
@@ -85,9 +89,8 @@ class Smtp:
         else:
             return
         if reply.code in (530, 534, 535, 538, 501):
-            said = str(reply).replace(password, "…") if password else str(reply)
             raise ChannelRefused(
-                f"{self._host} does not accept the user name and the password ({said}). Many providers want an app "
+                f"{self._host} does not accept the user name and the password ({reply}). Many providers want an app "
                 f"password here."
             )
         if reply.code != 235:
@@ -154,7 +157,7 @@ class Smtp:
             found = _LINE.fullmatch((await self._stream.read_line(LONGEST_LINE)).rstrip(b"\r\n"))
             if not found:
                 break
-            text = (found[3] or b"").decode("utf-8", "replace")
+            text = without_secrets((found[3] or b"").decode("utf-8", "replace"), self._secrets)
             lines.append("".join(each if each.isprintable() else " " for each in text))
             if found[2] != b"-":
                 return SmtpReply(int(found[1]), tuple(lines))

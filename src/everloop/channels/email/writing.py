@@ -105,8 +105,9 @@ def _body(part: OutgoingPart, limit: int) -> bytes:
 
 
 def _attach(message: EmailMessage, file: OutgoingFile) -> None:
+    name = one_line(file.name).replace("=?", "_?")  # the library would decode an encoded word, line breaks and all
     found = re.fullmatch(r"([a-z0-9!#$&^_.+-]+)/([a-z0-9!#$&^_.+-]+)", file.mime.lower())
     main, sub = (
         found.groups() if found and found[1] not in ("multipart", "message") else ("application", "octet-stream")
     )
-    message.add_attachment(file.data, maintype=main, subtype=sub, filename=one_line(file.name) or "file")
+    message.add_attachment(file.data, maintype=main, subtype=sub, filename=name or "file")
