@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import aiohttp
@@ -101,7 +102,8 @@ async def turns(ask: Ask, count: int, session: str = "", warm: int = 10, things:
     cpu, wall = time.process_time(), time.perf_counter()
     for n in range(count):
         await ask(f"message {n % things}", session or f"api:s{n // 20}")
-    return {"cpu": (time.process_time() - cpu) / count, "wall": (time.perf_counter() - wall) / count}
+    took = time.process_time() - cpu, time.perf_counter() - wall
+    return {"cpu": took[0] / max(1, count), "wall": took[1] / max(1, count)}
 
 
 async def crowd(ask: Ask, sessions: int, rounds: int) -> dict[str, float]:
@@ -268,6 +270,21 @@ async def profile(ask: Ask) -> dict[str, float]:
     return result
 
 
+async def person(base: str, owners: str = "", theirs: str = "") -> dict[str, float]:
+    """Turns of the owner and of a person with persona and budget, forty of each in turn; the medians of the pairs."""
+    pairs = []
+    async with opened("everloop", base, owners) as plain, opened("everloop-person", base, theirs) as bounded:
+        for system in (plain, bounded):
+            await turns(system.ask, 0, warm=400)
+        for _ in range(40):
+            pairs.append([await turns(system.ask, 40, warm=0) for system in (plain, bounded)])
+    found = {}
+    for what in ("cpu", "wall"):
+        found[what] = median(after[what] / before[what] for before, after in pairs)
+        found[f"owner_{what}"], found[f"person_{what}"] = (median(each[n][what] for each in pairs) for n in (0, 1))
+    return found
+
+
 def _look_rarely() -> None:
     """Limits are looked up once a second, which is once in a thousand turns, and where instructions are counted, which
     takes fifty times as long, once in a few."""
@@ -278,6 +295,9 @@ def _look_rarely() -> None:
 
 async def main() -> None:
     name, measure, base, *rest = sys.argv[1:]
+    if measure == "person":
+        print(json.dumps(await person(base, *rest)))
+        return
     if "person" in name and measure.startswith("turns="):
         _look_rarely()
     async with opened(name.removesuffix("-own"), base, *rest) as system:

@@ -4,10 +4,8 @@ import json
 from contextlib import asynccontextmanager
 
 import aiohttp
-import pytest
 
 from everloop.app import serve
-from everloop.errors import SettingsError
 from everloop.testing import Say, ScriptedModel
 from tests.channels.receiver import SECRET, Program, headers_of, message, post
 
@@ -103,8 +101,14 @@ async def test_the_chat_of_someone_else_is_theirs(tmp_path):
     assert told == (422, {"error": "this session is not yours"})
 
 
-async def test_a_gateway_whose_webhooks_could_not_be_checked_does_not_start(tmp_path):
+async def test_webhooks_that_could_not_be_checked_are_not_answered(tmp_path):
     settings = {"gateway": {"port": 0}, "channels": {"webhook": {"url": "https://bot.example"}}}
-    with pytest.raises(SettingsError, match=r"channels.webhook: Object missing required field `secret`"):
-        async with serve(tmp_path, settings, provider=ScriptedModel([])):
-            pass
+    async with serve(tmp_path, settings, provider=ScriptedModel([])) as gateway:
+        (told,) = gateway.unused
+        assert told.startswith("channels.webhook: Object missing required field `secret`. Nothing listens at")
+        body = message("hi")
+        async with (
+            aiohttp.ClientSession(gateway.url) as client,
+            client.post("/hooks/webhook", data=body, headers=headers_of("m1", body)) as answer,
+        ):
+            assert (gateway.listening, answer.status) == ([], 401)

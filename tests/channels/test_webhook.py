@@ -5,7 +5,7 @@ import json
 import pytest
 
 import everloop
-from everloop.app.channels import channels_of, known
+from everloop.app.channels import known, opened, values_of
 from everloop.channels.webhook import Webhook, open_channel
 from everloop.channels.webhook.codec import check, parse, secret_of, signature
 from everloop.core.mail import Address, ReplyTo
@@ -183,16 +183,15 @@ def test_settings_that_cannot_work_are_refused_with_a_sentence(values, sentence)
 def test_the_channels_of_the_settings_are_those_that_somebody_brings():
     wanted = {"url": "http://127.0.0.1:1/x", "secret": "${HOOK_SECRET}", "previousSecret": "p" * 16}
     settings = Settings(channels={"webhook": wanted, "telegram": {"token": "x"}})
-    (channel,) = channels_of(settings, Receiver, {"HOOK_SECRET": "s" * 32})
+    channel = opened("webhook", values_of("webhook", wanted, {"HOOK_SECRET": "s" * 32}), Receiver())
     assert (channel.manifest.name, known(settings)) == ("webhook", {"webhook"})
     off = Settings(channels={"webhook": {**wanted, "enabled": False}})
-    assert channels_of(off, Receiver, {}) == ()
+    assert known(off) == frozenset()
 
 
 def test_a_variable_that_is_not_set_is_named():
-    settings = Settings(channels={"webhook": {"url": URL, "secret": "${HOOK_SECRET}"}})
     with pytest.raises(SettingsError, match=r"channels.webhook.secret needs the environment variable HOOK_SECRET"):
-        channels_of(settings, Receiver, {})
+        values_of("webhook", {"url": URL, "secret": "${HOOK_SECRET}"}, {})
 
 
 def test_what_a_reply_goes_to_is_nothing_without_a_letter():

@@ -9,9 +9,10 @@ import pytest
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, asked_in
 
-from everloop.cli.terminal import Terminal, hint
+from everloop.cli.terminal import Terminal
 from everloop.core.prompt import Usage
 from everloop.ports.events import ToolOutput
+from everloop.readings.tool_hints import tool_hint
 from everloop.testing import Call, Line, Say, Shown, Spend, Think, Wait
 from everloop.testing.model_server import ModelServer
 
@@ -236,4 +237,4 @@ class TestWhatIsSeen:
     ],
 )
 def test_a_hint_has_the_first_text_and_of_that_forty_letters(args: str, shown: str):
-    assert hint("look", args) == shown
+    assert tool_hint("look", args) == shown

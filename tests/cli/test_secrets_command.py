@@ -5,11 +5,11 @@ from tests.channels.platform import Receiver
 from tests.cli.person import Person, Ran, is_one_plain_sentence
 from tests.cli.test_models_command import files_with
 
-from everloop.app.channels import channels_of, secrets_named
+from everloop.app.channels import Unopened, expanded, opened, secrets_named
 from everloop.app.records import open_records
 from everloop.app.secrets import keep_secret, take_out
 from everloop.cli.secrets import NO_SECRETS
-from everloop.errors import SettingsError, VaultLocked
+from everloop.errors import VaultLocked
 from everloop.settings.shape import Settings
 
 CANARY = "canary-of-a-token-31f0"
@@ -61,16 +61,21 @@ async def test_a_channel_is_given_what_it_refers_to(person: Person, monkeypatch:
     settings = Settings(channels={"webhook": HOOK})
     assert secrets_named(settings) == {"hook.one"}
     async with open_records() as records:
-        with pytest.raises(SettingsError, match=r"channels.webhook.secret needs hook.one from the vault.*secrets set"):
-            channels_of(settings, Receiver, await take_out(records.vault, {"hook.one"}))
+        missing = await expanded(settings, "webhook", records.vault)
+        assert isinstance(missing, Unopened)
+        assert missing.why.startswith("channels.webhook.secret needs hook.one from the vault")
         await keep_secret(records.vault, "hook.one", CANARY)
         known = await take_out(records.vault, {"hook.one", "another"})
         assert known == {"vault:hook.one": CANARY}
-        (channel,) = channels_of(settings, Receiver, known)
-        assert channel.manifest.name == "webhook"
+        values = await expanded(settings, "webhook", records.vault)
+        assert values == {**HOOK, "secret": CANARY}
+        assert opened("webhook", values, Receiver()).manifest.name == "webhook"
         (person.home / "vault.key").unlink()
         with pytest.raises(VaultLocked, match=r"vault.key is missing"):
             await take_out(records.vault, {"hook.one"})
+        locked = await expanded(settings, "webhook", records.vault)
+        assert isinstance(locked, Unopened)
+        assert "vault.key is missing" in locked.sentence
 
 
 def test_what_is_switched_off_needs_nothing_of_the_vault():

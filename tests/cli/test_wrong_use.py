@@ -89,25 +89,26 @@ SECRET_OF_A_HOOK = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
         (f'url = "https://x.example"\nsecret = "{SECRET_OF_A_HOOK}"', 0, ""),
     ],
 )
-@pytest.mark.parametrize("command", ["usage", "sessions"])
-async def test_what_is_wrong_in_a_channel_is_told_by_every_command_with_its_line(person, text, line, sentence, command):
+@pytest.mark.parametrize("command", [("channels",), ("agent", "-m", "/help"), ("usage",)])
+async def test_what_is_wrong_in_a_channel_keeps_nothing_from_running_and_is_told_with_its_line(
+    person, text, line, sentence, command
+):
     person.home.mkdir(exist_ok=True)
     file = person.home / "config.toml"
     file.write_text(f"\n[channels.webhook]\n{text}\n")
-    ran = await person.run(command)
-    if line:
-        assert (ran.status, ran.out) == (1, "")
-        assert ran.err.startswith(f"everloop: {file}, line {line}: {sentence}")
-        assert SECRET_OF_A_HOOK not in ran.err
-    else:
-        assert (ran.status, ran.err) == (0, "")
+    ran = await person.run(*command)
+    assert (ran.status, SECRET_OF_A_HOOK in ran.err) == (0, False)
+    told = f"{file}, line {line}: {sentence}"
+    assert (told in ran.err) == bool(line and command != ("usage",))
+    assert ("listens" in ran.err) == bool(line and command[0] == "agent")
 
 
 async def test_what_is_no_table_is_one_sentence_too(person):
     person.home.mkdir(exist_ok=True)
     (person.home / "config.toml").write_text("[channels]\nwebhook = 3\n")
-    ran = await person.run("usage")
+    ran = await person.run("channels")
     assert (ran.status, ran.err) == (
-        1,
-        f"everloop: {person.home / 'config.toml'}, line 2: channels.webhook must be a table of settings\n",
+        0,
+        f"webhook: {person.home / 'config.toml'}, line 2: channels.webhook must be a table of settings. Mend it: "
+        "everloop channels add webhook, or in the settings file\n",
     )

@@ -167,6 +167,8 @@ NAMES_NOTHING = {
     *(
         "header",
         "hosts",
+        "test",
+        "values",
         "commands",
         "address",
         "ahead",
@@ -233,6 +235,7 @@ TELLS_NOTHING = {
     **dict.fromkeys([("POST", f"/auth/{each}") for each in ("login", "logout", "password", "session")], "one's own"),
     ("POST", "/v1/{rest}"): "there is no such route",
     ("GET", "/files/{ref}/{name}"): "the link is the permission: tests/gateway/test_own_files.py",
+    **dict.fromkeys([(each, "/hooks/{channel}{path}") for each in ("GET", "POST")], "each channel knows its callers"),
     ("GET", "/ws"): "its frames, each by itself: test_no_frame_tells_one_anything_of_the_other",
 }
 REPLAYED_FRAMES = {"watch", "resume", "history", "status", "stop", "approve", "message"}

@@ -27,12 +27,13 @@ class Post(RecordingChannel):
         await super().run(deliver, resume)
         self.listens.set()
 
-    async def says(self, who: str, text: str, room: str = "") -> None:
+    async def says(self, who: str, text: str, room: str = "", *, alone: str = "") -> None:
         await self.listens.wait()
         self.events += 1
         assert self.deliver
         event = str(self.events)
-        await self.deliver(Incoming(event=event, chat=room or who, account=who, text=text, direct=not room))
+        chat = room or alone or who
+        await self.deliver(Incoming(event=event, chat=chat, account=who, text=text, direct=not room))
 
     async def told(self, who: str, count: int) -> list[str]:
         """What was sent to somebody, once it is so much."""
@@ -86,7 +87,8 @@ async def test_who_may_answer_is_asked_where_they_were_last_and_the_first_answer
         "and an administrator in the page, and go on when one of them has answered."
     )
     assert owner == ada
-    assert owner.startswith(f"fake:{asks} wants this, in fake:{asks}.\nMay I run act\n")
+    called = {"ann": "Ann", "stranger": "fake:stranger"}[asks]
+    assert owner.startswith(f"{called} wants this, in fake:{asks}.\nMay I run act\n")
     name = NAME.search(owner)[1]
     await post.says(asks, f"/approve {name}")
     assert (await post.told(asks, 2))[1].startswith(("/approve is not for", f"This is not for fake:{asks}"))
@@ -146,6 +148,20 @@ async def test_nobody_is_asked_by_an_account_that_was_taken_from_who_may_answer(
     await post.says("ann", "act")
     assert "the owner in the page and an administrator on fake" in (await post.told("ann", 1))[0]
     assert (len(await post.told("ada", 2)), len(post.seen_by("me"))) == (2, 1)
+
+
+async def test_who_may_answer_is_asked_where_they_speak_whatever_the_platform_calls_that_chat(acted):
+    agent, post, _ = acted
+    await post.says("me", "hi", alone="D7")
+    await post.told("D7", 1)
+    await post.says("ann", "act")
+    assert "I have asked the owner on fake and" in (await post.told("ann", 1))[0]
+    assert NAME.search((await post.told("D7", 2))[1])
+    await agent.store.unlink("fake:me")
+    await post.says("ann", "no")  # which withdraws the first
+    await post.says("ann", "act")
+    await post.told("ada", 4)
+    assert [NAME.search(told) is not None for told in post.seen_by("D7")] == [False, True, False]
 
 
 async def test_a_name_that_is_not_whole_answers_nothing_of_another_conversation(acted):

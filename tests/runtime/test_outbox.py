@@ -316,17 +316,17 @@ async def test_what_leaves_late_says_so():
 
 def test_an_answer_becomes_a_part_for_each_text_with_the_files_at_the_last():
     answer, files = Outbound("k", Address("fake", "room"), "one two"), (OutgoingFile("a.txt", "text/plain", b"a"),)
-    found = parts_of(answer, ("one", "two"), ReplyTo("there"), files, enclosed=True)
+    found = parts_of(answer, ("one", "two"), ReplyTo("there"), [files])
     assert [(part.key, part.text, part.files, part.number, part.of, part.reply_to) for part in found] == [
         ("k", "one", (), 0, 2, "there"),
         ("k/1", "two", files, 1, 2, "there"),
     ]
 
 
-def test_files_that_do_not_travel_with_a_text_are_parts_of_their_own_if_the_channel_takes_them():
+def test_further_groups_of_files_are_parts_of_their_own_without_a_text():
     answer = Outbound("k", Address("fake", "room"), "one")
     small, large = OutgoingFile("a.txt", "text/plain", b"a"), OutgoingFile("b.txt", "text/plain")
-    found = parts_of(answer, ("one",), ReplyTo("there"), (small, large), enclosed=False)
+    found = parts_of(answer, ("one",), ReplyTo("there"), [(large,), (small,)])
     assert [(part.key, part.text, part.files, part.number, part.of) for part in found] == [
         ("k", "one", (large,), 0, 2),
         ("k/1", "", (small,), 1, 2),

@@ -172,23 +172,6 @@ class Showing(Heard):
         return ref, b"three wishes"
 
 
-async def test_a_channel_shows_that_something_is_written_and_what_and_takes_it_away_for_the_answer(house):
-    channel, gate = Showing(), asyncio.Event()
-    model = ScriptedModel([(Say("Once upon"), Wait(gate), Say(" a time"))])
-    async with house(model, channels=[channel]):
-        deliver = await channel.listens.get()
-        await deliver(incoming("e1"))
-        await channel.drafted.wait()
-        gate.set()
-        await channel.over.wait()
-        await channel.sent(1)
-    first, *drafts, last, done = channel.told
-    assert (first, done) == (("signal", "fake:room", "typing"), ("signal", "fake:room", "done"))
-    assert drafts[0] == ("preview", "fake:room", "", "Once upon")
-    assert last == ("preview", "fake:room", "draft 1", "")
-    assert [sent.text for sent in channel.sends] == ["Once upon a time"]
-
-
 async def test_a_preview_that_fails_costs_the_answer_nothing(house):
     class Broken(Showing):
         async def preview(self, address: Address, shown: str, text: str, reply_to: str) -> str:

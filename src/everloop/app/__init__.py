@@ -4,11 +4,9 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec import structs
 
 from .. import __version__
 from ..bus.local import LocalBus
@@ -21,7 +19,6 @@ from ..ports.jobs import DELETE, ERASE
 from ..ports.tools import Tool
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
-from ..runtime.admission import AdmitPeople
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.approvers import Approvers
@@ -41,12 +38,13 @@ from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
+from ..runtime.voice import VoiceMessages
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
 from .budgets import following, unpriced_in
 from .build import Builder, Overrides
-from .channels import channels_of, secrets_named, traits_in
+from .configured_channels import ConfiguredChannels
 from .credentials import PersonalCredentials
 from .files import open_storage
 from .home_folders import HomeFoldersOf
@@ -55,9 +53,10 @@ from .live import LiveHouse
 from .models import network_of
 from .open_channels import OpenChannels
 from .opening import OpenHome, opened_home
+from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
-from .secrets import take_out
+from .policies import PolicyRules, policy_of
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
@@ -170,16 +169,12 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     clock = given.clock or MACHINE
     supervisor = await stack.enter_async_context(Supervisor(clock))
     made_later = await stack.enter_async_context(AsyncExitStack())  # is closed after the lanes, too
-    brought = given.channels
-    if given.listens:
-        known = {**os.environ, **await take_out(opened.vault, secrets_named(settings))}
-        listening = channels_of(settings, lambda: given.http or network_of(settings, made_later), known)
-        given = structs.replace(given, channels=(*brought, *listening))
     personal = PersonalSecrets(store)
     await personal.look()
     credentials = PersonalCredentials(personal, opened.vault_of)
     builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials)
     live = LiveHouse(opened, builder, await builder.make(settings))
+    traits = builder.channels
     own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
 
     async def look_at_own() -> None:
@@ -196,7 +191,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock,
         wanted=lambda: not given.whose and live.wants_titles,  # what one person opens is over before they see a list
         namer=live.title_model,
-        traits=traits_in(given.channels),
+        traits=traits,
         budgets=budgets,
         own_keys=own_keys,
     )
@@ -212,7 +207,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         ended=_together(titles.note, tell_a_collector(settings, store, given.http, supervisor, stack)),
         files=builder.prompt_files,
         clock=clock,
-        approvers=Approvers(store, traits_in(given.channels), given.roles),
+        approvers=Approvers(store, traits, given.roles),
         budgets=budgets,
         own_keys=own_keys,
     )
@@ -225,6 +220,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         lease_seconds=lease_seconds,
         grace=settings.agents.shutdown_seconds,
         acting=acting,
+        clock=clock,
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
@@ -245,9 +241,22 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
-    admission = partial(AdmitPeople, store, lambda: live.now.settings.users.strangers, given=given.roles)
-    admitting = [(each, admission("guest" if each in brought else "pair")) for each in given.channels]
-    channels = OpenChannels(admitting, inbox, store, storage.attachments, files, bus, clock, lease_seconds)
+    rules = PolicyRules(store, lambda: live.now.settings.users.strangers, given.roles, clock)
+    links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
+    voice = VoiceMessages(live.transcriber, budgets, people, store)
+    channels = OpenChannels(
+        inbox,
+        store,
+        storage.attachments,
+        files,
+        bus,
+        clock,
+        lease_seconds,
+        links,
+        voice,
+        supervisor=supervisor,
+        traits=traits,
+    )
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too
     if builder.prompt_files and builder.prompt_files.unasked:  # whoever found it was killed before it was told
@@ -261,7 +270,15 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
-    channels.start(supervisor, stack)
+    stack.push_async_callback(channels.close)
+    for each in given.channels:
+        channels.start(each, rules.admission(each, policy_of(settings, each.manifest.name), brought=True))
+    configured, network = None, cache(lambda: given.http or network_of(settings, made_later))
+    if given.listens:
+        names = frozenset(each.manifest.name for each in given.channels)
+        configured = ConfiguredChannels(opened, channels, network, rules.admission, names)
+        await stack.enter_async_context(configured.open())
+        stack.push_async_callback(supervisor.start("channels", configured.watch).end)
     return House(
         opened=opened,
         bus=bus,
@@ -282,7 +299,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         own_keys=own_keys,
         credentials=credentials,
         hooks=channels.hooks,
-        traits=traits_in(given.channels),
+        traits=traits,
+        configured=configured,
+        network=network,
     )
 
 

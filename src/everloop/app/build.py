@@ -25,6 +25,7 @@ from ..runtime.clock import MACHINE
 from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
 from ..settings import Preset, Settings, Tools, unused, workspace_of
+from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
@@ -33,7 +34,7 @@ from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
 from .channels import known as known_channels
-from .channels import traits_in
+from .channels import traits_in, wrong_in
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools
@@ -151,9 +152,16 @@ class Builder:
             library=choice.library,
             presets=choice.presets,
             missing=choice.missing,
-            unused=(*unused(settings, known_channels(settings)), *missing_tools(personas, kits.of(OWNER).tools)),
+            unused=(*self._unused(settings), *missing_tools(personas, kits.of(OWNER).tools)),
             personas=personas,
         )
+
+    def _unused(self, settings: Settings) -> tuple[str, ...]:
+        """Of channels only where none is opened; who opens them tells more of them."""
+        if self._given.listens:
+            return unused(settings, switched_on(settings.channels))
+        wrong = [each.sentence for each in wrong_in(settings, self._home)]
+        return (*wrong, *unused(settings, known_channels(settings)))
 
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():

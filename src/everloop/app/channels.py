@@ -2,7 +2,7 @@
 
 A channel's package has a function `open_channel(values, http)`, which checks its own settings. Ours are named here;
 other packages bring theirs as entry points of the group `everloop.channels`, which is looked through only for names
-that are not ours.
+that are not ours. One that cannot be opened keeps nothing else from starting, and is told (`Unopened`).
 """
 
 import os
@@ -12,13 +12,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ..errors import SettingsError
-from ..ports import Channel, Http
+from msgspec import Struct
+
+from ..errors import SettingsError, VaultLocked
+from ..ports import Channel, Http, Vault
 from ..ports.channel import DOORS, Traits
 from ..settings import Settings, place_in_file
+from ..settings.channel_policy import split
 from ..settings.shape import snake
-from ..settings.unused import switched_on
-from .secrets import SECRET_NAME, VAULT, UnknownSecret
+from ..settings.unused import no_channel, switched_on
+from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 
 PLUGINS = "everloop.channels"
 OURS = {
@@ -27,8 +30,34 @@ OURS = {
 }
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
+_SECRET = re.compile(r"token|secret|password|passphrase|key|credential", re.IGNORECASE)
+SHORTEST_HIDDEN = 4  # characters: what is shorter is a word rather than a secret
 
 Open = Callable[[Mapping[str, Any], Http], Channel]
+
+
+class UnknownVariable(SettingsError):
+    """A setting refers to a variable that this process does not have."""
+
+
+class Unopened(Struct, frozen=True):
+    """A channel that is set and does not listen, and a sentence that says why. `maybe`: a variable is missing, which
+    another process may have. `is_there` says whether somebody brings such a channel at all."""
+
+    name: str
+    why: str
+    maybe: bool = False
+    is_there: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """With what to do."""
+        if not self.is_there:
+            return self.why
+        return (
+            f"{self.why.rstrip('.')}. Nothing listens at the channel {self.name} until that is mended: "
+            f"everloop channels add {self.name}, or in the settings file"
+        )
 
 
 def known(settings: Settings) -> frozenset[str]:
@@ -37,51 +66,97 @@ def known(settings: Settings) -> frozenset[str]:
     return frozenset(name for name in wanted if name in OURS) | _plugged_in(name for name in wanted if name not in OURS)
 
 
-def traits_in(channels: Iterable[Channel]) -> Mapping[str, Traits]:
+def traits_in(channels: Iterable[Channel]) -> dict[str, Traits]:
     """Of these and of the house's own doors, which no stranger can speak for."""
     return {**{channel.manifest.name: channel.manifest.traits for channel in channels}, **DOORS}
 
 
-def secrets_named(settings: Settings) -> frozenset[str]:
-    """What of the vault those that are switched on refer to."""
-    tables = [table for name in switched_on(settings.channels) if isinstance(table := settings.channels[name], Mapping)]
-    references = [found for table in tables for value in table.values() for found in _references_in(value)]
+def secrets_named(settings: Settings, names: Iterable[str] | None = None) -> frozenset[str]:
+    """What of the vault those that are switched on refer to, or those of these names."""
+    wanted = switched_on(settings.channels) if names is None else names
+    tables = [table for name in wanted if isinstance(table := table_of(settings, name), Mapping)]
+    references = [found for table in tables for value in table.values() for found in references_in(value)]
     return frozenset(found.removeprefix(VAULT) for found in references if found.startswith(VAULT))
 
 
-def channels_of(
-    settings: Settings, http: Callable[[], Http], environ: Mapping[str, str] = os.environ
-) -> tuple[Channel, ...]:
-    """What is set and switched on; what nobody brings is left out. In `environ` stands what `${…}` is looked up in:
-    variables, and what the vault holds. Raises SettingsError."""
-    names = [name for name in switched_on(settings.channels) if name in known(settings)]
-    return tuple(_opened(name, settings.channels[name], http(), environ) for name in names)
+def table_of(settings: Settings, name: str) -> Any:
+    """What the settings say of a channel; None: nothing."""
+    return settings.channels.get(name) if isinstance(settings.channels, Mapping) else settings.channels
 
 
-def check(settings: Settings, home: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """Also where no channel is opened: raises SettingsError, with its place, for what is wrong in those of ours. What
-    refers to a variable that only the gateway may have is looked at there."""
-    for name in (name for name in switched_on(settings.channels) if name in OURS):
-        try:
-            _check(name, settings.channels[name], environ)
-        except SettingsError as error:
-            key = re.search(rf"channels\.{name}\.([\w-]+)", str(error))
-            table = settings.channels[name] if isinstance(settings.channels[name], Mapping) else ()
-            written = [each for each in table if key and snake(str(each)) == snake(key[1])]
-            place = place_in_file(home, ("channels", name, *map(str, written[:1])))
-            raise SettingsError(f"{place}: {error}" if place else str(error)) from error
+async def expanded(
+    settings: Settings, name: str, vault: Vault, environ: Mapping[str, str] = os.environ
+) -> dict[str, Any] | Unopened:
+    """The settings that a channel is opened with, what they refer to being looked up. Raises StoreError."""
+    if name not in known(settings):
+        return Unopened(name, no_channel(name), is_there=False)
+    try:
+        kept = await take_out(vault, secrets_named(settings, [name]))
+        return values_of(name, table_of(settings, name), {**environ, **kept})
+    except (SettingsError, VaultLocked) as error:
+        return Unopened(name, str(error), isinstance(error, UnknownVariable))
 
 
-def _check(name: str, values: Any, environ: Mapping[str, str]) -> None:
-    values = _table(name, values)
-    ours = import_module(OURS[name])
-    if all(reference in environ for value in values.values() for reference in _references_in(value)):
-        ours.check_settings(_expanded_table(name, values, environ))
-    else:
-        ours.check_keys({snake(str(key)): value for key, value in values.items()})
+def opened(name: str, values: Mapping[str, Any], http: Http) -> Channel:
+    """A channel, of values that were looked up. Raises SettingsError, which quotes no secret."""
+    if name in TAKEN:
+        raise SettingsError(f"channels.{name}: this name is taken by a door of the house itself")
+    try:
+        channel = _loaded(name)(values, http)
+    except SettingsError as error:
+        raise SettingsError(without_secrets_of(values, str(error))) from error
+    except BaseException as error:  # a stranger's code runs here, and may try to end the program
+        why = without_secrets_of(values, " ".join(f"{type(error).__name__}: {error}".split()))
+        raise SettingsError(f"channels.{name} cannot be opened ({why})") from error
+    if channel.manifest.name != name:
+        raise SettingsError(f"channels.{name}: the channel calls itself {channel.manifest.name!r}")
+    return channel
 
 
-def _references_in(value: Any) -> list[str]:
+def is_secret(key: str) -> bool:
+    """Whether a setting looks like one that nobody may see, where its channel does not say."""
+    return bool(_SECRET.search(key))
+
+
+def without_secrets_of(values: Mapping[str, Any], text: str) -> str:
+    """What a channel says of these values, with no secret of theirs in it."""
+    secrets = [value for key, value in values.items() if is_secret(key) and isinstance(value, str)]
+    for secret in sorted((each for each in secrets if len(each) >= SHORTEST_HIDDEN), key=len, reverse=True):
+        text = text.replace(secret, "…")
+    return text
+
+
+def wrong_in(settings: Settings, home: Path, environ: Mapping[str, str] = os.environ) -> tuple[Unopened, ...]:
+    """Where no channel is opened: what is wrong in those of ours, with its place. What refers to a variable or a secret
+    that only the gateway may have is looked at there."""
+    names = [name for name in switched_on(settings.channels) if name in OURS]
+    found = [(name, _wrong(name, table_of(settings, name), environ)) for name in names]
+    return tuple(Unopened(name, placed(settings, home, name, why)) for name, why in found if why)
+
+
+def placed(settings: Settings, home: Path, name: str, why: str) -> str:
+    """A sentence about the settings of a channel, after the line of the file that it is about."""
+    key = re.search(rf"channels\.{re.escape(name)}\.([\w-]+)", why)
+    table = table_of(settings, name)
+    written = [each for each in (table if isinstance(table, Mapping) else ()) if key and snake(str(each)) == key[1]]
+    place = place_in_file(home, ("channels", name, *map(str, written[:1])))
+    return f"{place}: {why}" if place else why
+
+
+def _wrong(name: str, values: Any, environ: Mapping[str, str]) -> str:
+    try:
+        values = _table(name, values)
+        ours = import_module(OURS[name])
+        if all(reference in environ for value in values.values() for reference in references_in(value)):
+            ours.check_settings(_expanded_table(name, values, environ))
+        else:
+            ours.check_keys(split(name, values).own)
+    except SettingsError as error:
+        return str(error)
+    return ""
+
+
+def references_in(value: Any) -> list[str]:
     return _REFERENCE.findall(value) if isinstance(value, str) else []
 
 
@@ -91,17 +166,15 @@ def _table(name: str, values: Any) -> Mapping[str, Any]:
     return values
 
 
+def values_of(name: str, table: Any, environ: Mapping[str, str]) -> dict[str, Any]:
+    """What a channel is given of what the settings say. In `environ` stands what `${…}` is looked up in: variables, and
+    what the vault holds. Raises SettingsError."""
+    return _expanded_table(name, _table(name, table), environ)
+
+
 def _expanded_table(name: str, values: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    return {snake(str(key)): _expanded(f"channels.{name}.{key}", value, environ) for key, value in values.items()}
-
-
-def _opened(name: str, values: Any, http: Http, environ: Mapping[str, str]) -> Channel:
-    if name in TAKEN:
-        raise SettingsError(f"channels.{name}: this name is taken by a door of the house itself")
-    channel = _loaded(name)(_expanded_table(name, _table(name, values), environ), http)
-    if channel.manifest.name != name:
-        raise SettingsError(f"channels.{name}: the channel calls itself {channel.manifest.name!r}")
-    return channel
+    own = split(name, values).own  # what holds for every channel is not the channel's
+    return {key: _expanded(f"channels.{name}.{key}", value, environ) for key, value in own.items()}
 
 
 def _expanded(place: str, value: Any, environ: Mapping[str, str]) -> Any:
@@ -111,7 +184,7 @@ def _expanded(place: str, value: Any, environ: Mapping[str, str]) -> Any:
             return environ[name]
         if name.startswith(VAULT):
             raise UnknownSecret(place, name.removeprefix(VAULT))
-        raise SettingsError(f"{place} needs the environment variable {name}, which is not set")
+        raise UnknownVariable(f"{place} needs the environment variable {name}, which is not set")
 
     return _REFERENCE.sub(look_up, value) if isinstance(value, str) else value
 

@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from secrets import token_hex
+from contextlib import asynccontextmanager
 from typing import Any
 
 from ..core.mail import Inbound
 from ..core.people import OWNER
 from ..core.turn import Finished
-from ..errors import EverloopError, Fenced, HomeError, MailRefused, VaultLocked
+from ..errors import EverloopError, Fenced, MailRefused
 from ..files.packing import zipped
-from ..ports import Vault, WorkspaceFiles
+from ..ports import WorkspaceFiles
 from ..ports.directory import Person
 from ..ports.events import Answer
 from ..ports.rows import Receipt
@@ -24,14 +23,15 @@ from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
 from .agent import Again, Agent
 from .build import Built
+from .channel_desk import ChannelDesk
 from .connecting import ModelConnector
 from .house import House
 from .offers import ModelOffers
+from .outgoing_links import link_key
 from .persona_desk import PersonaDesk
 from .reconfigure import LiveSettings
 
 FETCH_SECONDS = 30.0
-LINKS = "file-links"
 
 
 class GatewayDesk(Agent):
@@ -53,11 +53,28 @@ class GatewayDesk(Agent):
         self._link_key: bytes | None = None
         changed, channels = live_settings.change, house.builder.channels
         self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, changed, channels)
+        self._configured = house.configured
+        self.channels = ChannelDesk(house.opened, live_settings.book, house.network, self._channels_changed)
 
     async def _caught_up(self) -> Built:
         """What the settings have come to by now."""
         await self._live.catch_up()
         return self._live.now
+
+    async def _channels_changed(self) -> None:
+        if self._configured:
+            await self._configured.follow()
+
+    @property
+    def listening(self) -> list[str]:
+        """The names of the channels that are open."""
+        return self._configured.names if self._configured else []
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """With the channels that are set and do not listen."""
+        unopened = self._configured.unopened.values() if self._configured else ()
+        return (*(each.sentence for each in unopened), *super().unused)
 
     @property
     def missing(self) -> str:
@@ -162,19 +179,11 @@ class GatewayDesk(Agent):
         return self._live.now.settings.files.link_seconds
 
     async def link_key(self) -> bytes | None:
-        """By which links to files are signed: made when it is first needed, and the same on all machines. None where
-        the vault is locked."""
+        """By which links to files are signed. None where the vault is locked."""
         if self._link_key is None:
-            with suppress(VaultLocked, HomeError):
-                self._link_key = await _link_key(self._opened.links)
+            self._link_key = await link_key(self._opened.links)
         return self._link_key
 
     async def put_down(self) -> None:
         """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
         await self._lanes.stop(0)
-
-
-async def _link_key(vault: Vault) -> bytes:
-    if await vault.get(LINKS) is None:
-        await vault.set(LINKS, token_hex(32))
-    return bytes.fromhex(await vault.get(LINKS) or "")  # another machine may have made one at the same moment

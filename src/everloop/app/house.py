@@ -1,10 +1,10 @@
 """The parts of an open everloop, in one place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ..ports import Bus, Clock, HomeFolders, Store
+from ..ports import Bus, Clock, HomeFolders, Http, Store
 from ..ports.channel import Hook, Traits
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.allotments import Allotments
@@ -16,6 +16,7 @@ from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from .build import Builder
+from .configured_channels import ConfiguredChannels
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .live import LiveHouse
@@ -45,6 +46,8 @@ class House(Struct, frozen=True, kw_only=True):
     own_keys: OwnProviderKeys
     credentials: PersonalCredentials
     traits: Mapping[str, Traits]  # of every channel that is known here, by its name
+    network: Callable[[], Http]  # to hosts that the owner has set
+    configured: ConfiguredChannels | None = None  # the channels that the settings name, where they are opened
     hooks: Mapping[str, Sequence[Hook]] = {}  # what the platforms of channels call, by the channel's name
 
     @property

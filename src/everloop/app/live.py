@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..core.briefing import Briefing, Situation
 from ..errors import EverloopError, StoreError
 from ..ports.vault import PERSONAL
+from ..ports.voice import Transcriber
 from ..providers.models import ResolvedModel
 from ..runtime.calls import Kit
 from ..runtime.models import Model
@@ -61,6 +62,10 @@ class LiveHouse:
     async def title_model(self) -> ResolvedModel | None:
         """Who names conversations, if anyone is to. Raises ModelMissing."""
         return await self.now.presets.for_titles() if self.now.presets else None
+
+    async def transcriber(self) -> Transcriber | None:
+        """Who transcribes voice messages, if anyone does. Raises ModelMissing."""
+        return await self.now.presets.transcriber() if self.now.presets else None
 
     def names(self) -> list[str]:
         return self.now.models.names()

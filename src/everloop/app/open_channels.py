@@ -1,7 +1,7 @@
 """The channels of an open house: each listens in one process at a time, and sends in all of them."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 from msgspec import Struct
@@ -9,13 +9,18 @@ from msgspec import Struct
 from ..core.message import Part
 from ..files.attachments import Attachments
 from ..ports import Admission, Bus, Channel, Clock, Files, Store
-from ..ports.channel import Hook
+from ..ports.channel import DOORS, Hook, Traits
 from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
+from ..ports.policy import ChannelPolicy
 from ..runtime.inbox import Inbox
 from ..runtime.outbox import Outbox
+from ..runtime.outgoing_files import Link, OutgoingFiles, no_link
 from ..runtime.ownership import Ownership
+from ..runtime.policy import AdmitByPolicy
 from ..runtime.reception import Reception
-from ..runtime.supervisor import Supervisor
+from ..runtime.supervisor import Supervised, Supervisor
+from ..runtime.voice import VoiceMessages
+from .listening import ToldListening, lease_of
 
 
 class OpenChannel(Struct, frozen=True):
@@ -25,21 +30,26 @@ class OpenChannel(Struct, frozen=True):
     reception: Reception
     owner: Ownership
     outbox: Outbox
+    told: ToldListening
 
     def start(self, supervisor: Supervisor, stack: AsyncExitStack) -> None:
         name, owner = self.reception.name, self.owner
         stack.push_async_callback(supervisor.start(f"lease {name}", owner.run).end)
         stack.push_async_callback(supervisor.start(f"outbox {name}", self.outbox.run).end)
         listening = supervisor.start(
-            f"channel {name}", lambda: owner.during(self.reception.run), is_elsewhere=lambda: owner.is_elsewhere
+            f"channel {name}", lambda: owner.during(self._listen), is_elsewhere=lambda: owner.is_elsewhere
         )
         stack.push_async_callback(listening.end)
 
+    async def _listen(self) -> None:
+        await self.told.run(self.reception.run)
+
 
 class OpenChannels:
+    """`hooks` are what the platforms call, by the channel's name: those of the channels that are open just now."""
+
     def __init__(
         self,
-        channels: Sequence[tuple[Channel, Admission]],
         inbox: Inbox,
         store: Store,
         attachments: Attachments,
@@ -47,31 +57,60 @@ class OpenChannels:
         bus: Bus,
         clock: Clock,
         lease_seconds: float,
+        link: Link = no_link,
+        voice: VoiceMessages | None = None,
+        *,
+        supervisor: Supervisor,
+        traits: dict[str, Traits],
     ) -> None:
+        """`link` makes addresses of files, `voice` reads what is spoken; `traits` are those that everyone here goes by,
+        also of channels that are opened later."""
+
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
 
-        self._bus = bus
-        self._all = {
-            channel.manifest.name: OpenChannel(
-                Reception(channel, inbox, store, admission, enclose_file),
-                Ownership(store, f"channel:{channel.manifest.name}", lease_seconds),
-                Outbox(store, channel, clock=clock, files=files),
+        def make(channel: Channel, admission: Admission, policy: ChannelPolicy) -> OpenChannel:
+            manifest = channel.manifest
+            reception = Reception(channel, inbox, store, admission, enclose_file, voice, policy)
+            outgoing = OutgoingFiles(files, manifest.traits, link)
+            return OpenChannel(
+                reception,
+                Ownership(store, lease_of(manifest.name), lease_seconds),
+                Outbox(store, channel, clock=clock, files=outgoing, drafts=reception.live),
+                ToldListening(store, manifest.name, clock),
             )
-            for channel, admission in channels
-        }
 
-    @property
-    def hooks(self) -> Mapping[str, Sequence[Hook]]:
-        """What the platforms call, by the channel's name."""
-        return {name: each.reception.hooks() for name, each in self._all.items()}
+        self._make = make
+        self._bus = bus
+        self._supervisor = supervisor
+        self._traits = traits
+        self._all: dict[str, OpenChannel] = {}
+        self._stacks: dict[str, AsyncExitStack] = {}
+        self._telling: Supervised | None = None
+        self.hooks: dict[str, Sequence[Hook]] = {}
 
-    def start(self, supervisor: Supervisor, stack: AsyncExitStack) -> None:
-        """Let them listen and send, for as long as the stack is open."""
-        for each in self._all.values():
-            each.start(supervisor, stack)
-        if self._all:
-            stack.push_async_callback(supervisor.start("answers", self._tell).end)
+    def start(self, channel: Channel, admission: AdmitByPolicy) -> None:
+        """Let one listen and send, until it is ended, or `close` ends all."""
+        name = channel.manifest.name
+        opened, stack = self._make(channel, admission, admission.policy), AsyncExitStack()
+        self.hooks[name] = opened.reception.hooks()
+        self._all[name], self._stacks[name] = opened, stack
+        if name not in DOORS:  # which no stranger can speak for
+            self._traits[name] = channel.manifest.traits
+        opened.start(self._supervisor, stack)
+        if self._telling is None:
+            self._telling = self._supervisor.start("answers", self._tell)
+
+    async def end(self, name: str) -> None:
+        """What is being sent ends first. Its traits stay known: its conversations are still there."""
+        del self._all[name], self.hooks[name]
+        await self._stacks.pop(name).aclose()
+
+    async def close(self) -> None:
+        if self._telling:
+            await self._telling.end()
+        for name in reversed([*self._all]):
+            await self.end(name)
 
     async def _tell(self) -> None:
         """Whoever sends in a conversation is told that something is to be sent there, and nobody else."""

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from ..ports import Clock, Store, Vault
 from ..settings import Settings, home_of, load
-from .channels import check as check_channels
 from .settings_files import SettingsFiles
 
 
@@ -53,10 +52,8 @@ async def opened_home(
 
 
 def _loaded(home: Path, given: Mapping[str, Any]) -> Settings:
-    """The settings, with those of channels looked at as well, whether or not these are opened. Raises SettingsError."""
-    settings = load(home, os.environ, given)
-    check_channels(settings, home)
-    return settings
+    """Those of channels are looked at by whoever opens them, or tells of them. Raises SettingsError."""
+    return load(home, os.environ, given)
 
 
 async def _connected(home: Path, settings: Settings, clock: Clock | None) -> Store:

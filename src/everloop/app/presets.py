@@ -13,6 +13,7 @@ from ..core.tool import ToolSpec
 from ..errors import ModelMissing
 from ..ports import Embedder
 from ..ports.provider import ModelLimits
+from ..ports.voice import Transcriber
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of
@@ -38,6 +39,7 @@ class Presets:
     def __init__(self, settings: Settings, models: ModelResolver) -> None:
         self._defaults = settings.agents.defaults
         self._models = models
+        self._voice = settings.voice
         self.small = settings.agents.defaults.small_model
         self.embedding = settings.agents.defaults.embedding_model
         self.presets = settings.models
@@ -73,6 +75,19 @@ class Presets:
     async def embedder(self) -> Embedder | None:
         """Who makes vectors of texts, if anyone is set for it. Raises ModelMissing."""
         return await self._models.embedder(self.asked(self.embedding).model) if self.embedding else None
+
+    async def transcriber(self) -> Transcriber | None:
+        """Who transcribes voice messages, if anyone is set for it. Raises ModelMissing."""
+        voice = self._voice
+        if not voice.model:
+            return None
+        return await self._models.transcriber(
+            voice.model,
+            voice.api_base,
+            longest=voice.max_seconds,
+            language=voice.language,
+            minute_price=voice.minute_price,
+        )
 
     def asked(self, name: str) -> Preset:
         """How this name is to be asked; "" is the default."""

@@ -54,7 +54,7 @@ class LiveSettings:
     """What the gateway asks for where settings are shown and changed."""
 
     def __init__(self, book: SettingsEditor, builder: Builder, live: LiveHouse, audit: Audit) -> None:
-        self._book = book
+        self.book = book
         self._audit = audit
         self._builder = builder
         self._live = live
@@ -66,7 +66,7 @@ class LiveSettings:
 
     async def look(self) -> Looked:
         """Raises SettingsError when the file has been spoiled meanwhile."""
-        edition = await asyncio.to_thread(self._book.read)
+        edition = await asyncio.to_thread(self.book.read)
         waiting = waiting_in(edition.rows, edition.settings, self._now.settings)
         return Looked(edition.version, edition.file.name, edition.rows, waiting)
 
@@ -80,13 +80,13 @@ class LiveSettings:
         Raises SettingsError, which names the setting, SettingsMoved and HomeError; then nothing has changed.
         """
         async with self._live.changing():
-            draft = await asyncio.to_thread(self._book.draft, asked, version)
+            draft = await asyncio.to_thread(self.book.draft, asked, version)
             wanted = draft.edition.settings
             await asyncio.to_thread(self._builder.check, wanted)
-            before = (await asyncio.to_thread(self._book.read)).settings
+            before = (await asyncio.to_thread(self.book.read)).settings
             check_destinations(before, wanted, await self._builder.keys(wanted), os.environ)
             made = await self._builder.make(taken_over(self._now.settings, wanted))
-            await write_noted(self._book, draft, self._audit)
+            await write_noted(self.book, draft, self._audit)
             self._live.take(made, wanted)
         return await self.look()
 

@@ -40,6 +40,10 @@ COMMANDS = {
             *("budget", "export", "erase"),
         ),
     ),
+    "channels": CliCommand(
+        "show the channels on which people speak with the agent, set one up, try it, remove it",
+        ("list", "add", "test", "login", "status", "remove"),
+    ),
     "personas": CliCommand(
         "show, make and change who the agent is, and say at which place",
         ("list", "show", "add", "edit", "remove", "use"),

@@ -93,6 +93,8 @@ async def _serve(arguments: argparse.Namespace) -> int:
         terminal.tell(f"everloop gateway: {gateway.url}")
         if gateway.link:
             terminal.tell(f"Log in, once, with: {gateway.link}")
+        if gateway.listening:
+            terminal.tell(f"Open channels: {', '.join(gateway.listening)}. See: everloop channels status")
         for sentence in gateway.unused:
             _log.warning(sentence)
             terminal.tell(sentence)

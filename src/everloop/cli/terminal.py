@@ -4,8 +4,6 @@ import re
 import sys
 from typing import TextIO, assert_never
 
-import msgspec
-
 from ..errors import EverloopError
 from ..ports.events import (
     AnswerBegan,
@@ -29,6 +27,7 @@ from ..ports.events import (
     TurnEnded,
     Warned,
 )
+from ..readings.tool_hints import tool_hint
 from ..readings.visible import in_one_line
 from .below import Below, beginning
 from .screen import Screen
@@ -187,7 +186,7 @@ class Terminal:
                 self._end_draft(kept)
             case ToolCalled(tool=tool, args=args):
                 self._unfold()
-                self.note(hint(tool, args))
+                self.note(tool_hint(tool, args))
             case ToolOutput(text=text):
                 self._show_output(text)
             case ToolReturned(tool=tool, outcome=outcome, text=text):
@@ -280,14 +279,3 @@ class Terminal:
             self.note(f"({piece.notice})")
         elif piece.progress:
             self.status(piece.progress)
-
-
-def hint(name: str, args: str) -> str:
-    """A call in short, in one line: its name and its first text argument."""
-    try:
-        values = msgspec.json.decode(args or "{}")
-    except msgspec.DecodeError:
-        values = {}
-    first = next((value for value in values.values() if isinstance(value, str)), "") if isinstance(values, dict) else ""
-    short = first if len(first) <= 40 else first[:40] + "…"
-    return in_one_line(f'{name}("{short}")' if short else f"{name}()")

@@ -25,7 +25,7 @@ from .log import (
     Undoing,
     UserSaid,
 )
-from .mail import Choose, ChoosePersona, CompactRequest, Decision, Mail, Notice, Said, Stop, Telling, Undo
+from .mail import Amendment, Choose, ChoosePersona, CompactRequest, Decision, Mail, Notice, Said, Stop, Telling, Undo
 from .message import said
 from .overrun import OVERRUN, Overrun
 from .people import Role, role_of
@@ -346,7 +346,10 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
             chosen = (ModelChosen(letter.model or "", letter.author),) if other else ()
             if not thread.owes_reply:
                 return Absorbed((*chosen, entry))
-            if thread.undoing or thread.turn.stopped or letter.author != thread.turn.requester or steering == "queue":
+            joins = letter.due and not (thread.turn.steps or thread.turn.calling)  # nothing is done yet
+            if thread.undoing or thread.turn.stopped or letter.author != thread.turn.requester:
+                return WAIT
+            if steering == "queue" and not joins:
                 return WAIT
             if (letter.unattended, letter.preapproved) != (thread.turn.unattended, thread.turn.preapproved):
                 return WAIT
@@ -356,11 +359,13 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
                 return WAIT
             if letter.instead is not None and not _questions(thread) <= set(letter.instead):
                 return WAIT
-            if steering == "interrupt":
+            if steering == "interrupt" and not joins:
                 return Absorbed((Stopped(letter.author),), taken=False)
             calls = [place for place in thread.pending if place != OVERRUN]  # what it may cost is asked all the same
             withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in calls]
             return Absorbed((*withdrawn, *chosen, entry))
+        case Amendment():
+            return Absorbed()  # of a letter that waits no longer (readings/amendments.py)
         case Stop() if thread.undoing:
             return Absorbed()  # files are put back all or none
         case Undo() as letter:

@@ -51,7 +51,7 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     `principal` is whose memory, files and workspace it is about; "" is its author's own. `terms` hold for the
     conversation from here on, and `speaker` is who its author is to a group. `payer` is who pays for what comes of it;
     "" is its author. No door sets any from what it is sent.
-    `server` is what the chat belongs to."""
+    `server` is what the chat belongs to. Until `due` (seconds since 1970) more of the same may come, for one turn."""
 
     parts: tuple[Part, ...]
     author: str
@@ -69,6 +69,15 @@ class Said(Struct, frozen=True, gc=False, tag="said", omit_defaults=True):
     speaker: GroupSpeaker | None = None
     server: str = ""
     payer: str = ""
+    due: float = 0.0
+
+
+class Amendment(Struct, frozen=True, gc=False, tag="amendment", omit_defaults=True):
+    """The author of the letter `mail` has put this in its place, or taken it back."""
+
+    mail: int
+    said: Said
+    withdrawn: bool = False
 
 
 class Stop(Struct, frozen=True, gc=False, tag="stop", omit_defaults=True):
@@ -155,19 +164,21 @@ class Notice(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
     payer: str = ""  # "": on whose behalf it is said
 
 
-Letter = Said | Stop | Decision | Choose | ChoosePersona | CompactRequest | Undo | Telling | Notice
+Letter = Said | Amendment | Stop | Decision | Choose | ChoosePersona | CompactRequest | Undo | Telling | Notice
 
 
 class Inbound(Struct, frozen=True, gc=False):
     """A letter on its way in. `event` is the platform's own id: the same event twice is one letter.
 
-    `resume` is where its channel goes on after it (an offset, a sequence number), and is committed with it."""
+    `resume` is where its channel goes on after it (an offset, a sequence number), and is committed with it; so is the
+    `account` that speaks there alone with us: it tells who is reached there."""
 
     address: Address
     event: str
     letter: Letter
     owner: str = "owner"
     resume: str = ""
+    account: str = ""
 
 
 class Mail(Struct, frozen=True, gc=False):

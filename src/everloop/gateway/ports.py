@@ -82,6 +82,11 @@ class GatewayAgent(Protocol):
         ...
 
     @property
+    def listening(self) -> Sequence[str]:
+        """The names of the channels that are open."""
+        ...
+
+    @property
     def hooks(self) -> Mapping[str, Sequence[Hook]]:
         """What the platforms of channels call, by the channel's name."""
         ...

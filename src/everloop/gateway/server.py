@@ -42,11 +42,17 @@ class Gateway:
     """An open gateway: where it is, and the link by which its owner comes in for the first time."""
 
     def __init__(
-        self, url: str, link: str, unused: Sequence[str] = (), tasks: Callable[[], Sequence[TaskState]] = list
+        self,
+        url: str,
+        link: str,
+        unused: Sequence[str] = (),
+        tasks: Callable[[], Sequence[TaskState]] = list,
+        listening: Sequence[str] = (),
     ) -> None:
         self.url = url
         self.tasks = tasks  # what runs for as long as it is open, as it stands
         self.unused = unused  # what is set and does nothing yet, in sentences
+        self.listening = listening  # the names of the channels that are open
         self.link = link  # "" when there is a password
 
 
@@ -83,7 +89,7 @@ async def serve(
         try:
             url = f"{'https' if tls else 'http'}://{shown_host(settings.host)}:{port}"
             link = await auth.new_link()
-            yield Gateway(url, f"{url}{link}" if link else "", agent.unused, agent.tasks)
+            yield Gateway(url, f"{url}{link}" if link else "", agent.unused, agent.tasks, agent.listening)
         finally:
             sockets.drain()
             await _rest(agent, grace)

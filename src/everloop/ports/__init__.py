@@ -15,6 +15,7 @@ from .grants import Grants
 from .http import BoundHeaders, Http, HttpAnswer
 from .jobs import Jobs, Leases
 from .ledger import Ledger
+from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
@@ -68,6 +69,7 @@ __all__ = [
     "KeptFile",
     "Leases",
     "Ledger",
+    "ListeningStates",
     "Log",
     "Logins",
     "Mailroom",

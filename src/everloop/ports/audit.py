@@ -43,6 +43,8 @@ DEEDS: Mapping[str, str] = {
     "tool.started": "a tool that has effects was about to run",
     "settings.changed": "settings were about to be written",
     "settings.failed": "they could not be, and are as they were",
+    "channel.added": "a channel was about to be set up, or to be given other settings",
+    "channel.removed": "a channel was about to be taken out of the settings",
     "secret.kept": "a key, login or credential was put into the vault",
     "secret.forgotten": "a key, login or credential was removed from the vault",
     "token.made": "a token for the gateway was made",

@@ -31,6 +31,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     files: int = 0  # bytes of the largest file that it can send; 0: none
     enclosed: bool = False  # files travel with the text, in one message; else each is a message of its own
     edits: bool = False  # what was sent can be replaced
+    addressed: bool = False  # a program calls it, and with what is meant for us: nobody has to name us, or to wait
     polled: bool = False  # its bots fetch what is said there: nobody sends it
 
 
@@ -105,10 +106,11 @@ class Delivered(Struct, frozen=True):
 
 
 class Admitted(Struct, frozen=True):
-    """Who speaks, and whose conversation it is."""
+    """Who speaks, and whose conversation it is. Until `due` (0: at once) more of the same may come, for one turn."""
 
     author: str
     owner: str
+    due: float = 0.0
 
 
 class Declined(Struct, frozen=True):
@@ -127,13 +129,21 @@ class Rendered(Struct, frozen=True):
 
 
 class OutgoingFile(Struct, frozen=True):
-    """A file that goes with an answer. What is more than the channel takes has no `data`; `link` is where people find
-    it, if they can reach us."""
+    """A file that goes with an answer. What is more than the channel takes has no `data`, and `why` may say that;
+    `link` is where people find it, if they can reach us. Then its `mention` belongs in the text."""
 
     name: str
     mime: str
     data: bytes = b""
     link: str = ""
+    why: str = ""
+
+    @property
+    def mention(self) -> str:
+        """What people are told of a file that is not sent itself, in a line without markup."""
+        if self.link:
+            return f"{self.name}: {self.link}"
+        return f"{self.name} (not sent here{f': {self.why}' if self.why else ''}; the page has its files under Files)"
 
 
 class OutgoingPart(Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from .rows import Grouping, SpentRow, UsedRow
+from .rows import Grouping, Spent, SpentRow, UsedRow
 
 
 class Ledger(Protocol):
@@ -14,6 +14,9 @@ class Ledger(Protocol):
 
     async def used(self, by: Grouping, since: float, offset: float = 0, who: str = "") -> list[UsedRow]:
         """What was used, by day and something else, by one person or all."""
+
+    async def add_spent(self, owner: str, thread: str, spent: Spent, purpose: str) -> None:
+        """Something was used that no entry tells of, in this thread ("": in none yet)."""
 
     async def taken_back(self, thread: str) -> list[SpentRow]:
         """What was used, by model, in the conversations that this one stands for: what was said last in them has been

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ..core.mail import Inbound, Mail
 from .conversation import Deed
-from .rows import Action, Came, Receipt, ThreadRow, Whose
+from .rows import Action, Came, Receipt, RecentLetter, ThreadRow, Whose
 
 
 class Mailroom(Protocol):
@@ -22,6 +22,11 @@ class Mailroom(Protocol):
         there is nothing to stop; `tell` puts the letter itself into the inbox; `none` only replies. A deed is done,
         or `otherwise` is the reply. A branch with a letter has no reply yet: its turn is the answer.
         """
+
+    async def amend(self, inbound: Inbound, event: str) -> Receipt | None:
+        """Commit an Amendment of the letter that came with this event, into its thread; the number of that letter is
+        filled in. None when it is not the same author's in the same chat, or its turn is over: then nothing is
+        committed. What is withdrawn before a turn has taken it leaves no text behind."""
 
     async def mail(self, thread: str) -> list[Mail]: ...
 
@@ -50,11 +55,17 @@ class Arrivals(Protocol):
     async def keep_resume(self, channel: str, token: str) -> None:
         """Where it goes on from now."""
 
+    async def account_at(self, session: str) -> str:
+        """The account that has last spoken there, alone with us; "" where nobody has, or where others read along."""
+
     async def origins(self, mails: Sequence[int]) -> dict[int, str]:
         """The events that these letters came with."""
 
     async def came(self, channel: str, event: str) -> bool:
         """Whether a letter of this event has come."""
+
+    async def recent(self, channel: str, most: int) -> list[RecentLetter]:
+        """Of the last letters of all channels, at most so many, those of this one; the oldest first."""
 
     async def newest(self, channel: str, first: str, last: str) -> Came | None:
         """Of the letters of a channel whose events lie between these two, both of one length, the one with the last."""

@@ -39,6 +39,16 @@ class Came(Struct, frozen=True, gc=False):
     given: bool
 
 
+class RecentLetter(Struct, frozen=True, gc=False):
+    """A letter of a channel, and when it came. `told`: nothing of it was kept, and its author was told why."""
+
+    event: str
+    author: str
+    chat: str
+    at: float
+    told: bool
+
+
 class Lease(Struct, gc=False):
     """The right to append to a thread. Epoch 0 means that it is still to be taken, by the first commit."""
 

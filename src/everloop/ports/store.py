@@ -12,6 +12,7 @@ from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
 from .ledger import Ledger
+from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
 from .outbox import Outgoing
@@ -50,6 +51,7 @@ class Store(
     FileRecords,
     Jobs,
     Leases,
+    ListeningStates,
     Audit,
     Activity,
     Protocol,

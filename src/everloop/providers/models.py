@@ -12,8 +12,9 @@ from ..core.prompt import Reply, Usage
 from ..errors import ModelMissing
 from ..ports import Embedder, Http, Provider
 from ..ports.provider import ModelLimits
+from ..ports.voice import Transcriber
 from . import dialects
-from .catalog import Host
+from .catalog import HOSTS, Host
 from .choose import Choice, LookNeeded, choose, explain_missing, local_hosts
 from .discovery import Discovery, Headers
 from .host import HostProvider
@@ -140,6 +141,20 @@ class ModelResolver:
         from .embeddings import HostEmbedder
 
         return HostEmbedder(choice, self._http, cost=cost, login=self._login_of(choice))
+
+    async def transcriber(
+        self, name: str, base: str = "", *, longest: float, language: str = "", minute_price: float | None = None
+    ) -> Transcriber:
+        """The model of this name, for speech; at `base`, if it is given, without a key. Raises ModelMissing."""
+        from .transcription import HostTranscriber, SpeechPrice
+
+        choice = Choice(HOSTS["custom"], name, base) if base else await self.look(name)
+
+        def cost(usage: Usage) -> float | None:
+            return self._cost(choice.host, choice.model, usage) if choice.host else None
+
+        price, login = SpeechPrice(cost, minute_price), None if base else self._login_of(choice)
+        return HostTranscriber(choice, self._http, longest=longest, language=language, price=price, login=login)
 
     async def close(self) -> None:
         """Close what was made."""

@@ -52,6 +52,14 @@ class AdmitPeople:
         author = person.id if person else account
         return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
 
+    async def author(self, manifest: Manifest, incoming: Incoming) -> str:
+        """Who writes, a person or an account that is nobody's; "" for one who is blocked."""
+        account = author_of(manifest.name, incoming.account)
+        person = await self._directory.known_by(account)
+        if person and person.blocked:
+            return ""
+        return person.id if person else account
+
     async def _linked(self, account: str, incoming: Incoming) -> Person | None:
         """Who says the code that somebody has asked for elsewhere is the same person here, from now on."""
         if not incoming.direct or command_in(incoming.text) != "/link":

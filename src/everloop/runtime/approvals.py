@@ -53,11 +53,11 @@ def wanted(thread: Thread, asked: Asked) -> WantedCall:
 
 
 def question(
-    thread: Thread, asked: Asked, reached: Sequence[ReachedApprover] = ()
+    thread: Thread, asked: Asked, reached: Sequence[ReachedApprover] = (), requester: str = ""
 ) -> tuple[tuple[Outbound, ...], Timer]:
     """Shown in full, keyed by the call, so that it is asked once: where it came up, or, when the requester may not
-    answer, to those who were `reached`, each once. The requester is told who was asked; in a group, others may answer
-    there, too."""
+    answer, to those who were `reached`, each once and with who wants it. The requester is told who was asked; in a
+    group, others may answer there, too."""
     approval = _approval(thread, asked, thread.address)
     key = f"approval:{thread.id}:{asked.answer}:{asked.place}"
     expiry = Inbound(Address("timer", thread.id), key, Decision(thread.id, asked.answer, asked.place, "expired"))
@@ -67,7 +67,8 @@ def question(
         asks = structs.replace(asks, text=f"{text}\n{who_was_asked(reached)}")
     elif reached:
         asks = Outbound(key, here, f"{asked_of(approval)}\n{who_was_asked(reached)}", kind="notice")
-    words = f"{one_line(approval.requester or 'a guest')} wants this, in {one_line(thread.address)}.\n{text}"
+    who = one_line(requester or approval.requester or "a guest")
+    words = f"{who} wants this, in {one_line(thread.address)}.\n{text}"
     others = [
         Outbound(f"approval:{approval.id}:{each.person}", Address.parse(each.session), words, "question")
         for each in asked.told

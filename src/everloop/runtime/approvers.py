@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..core.decide import APPROVER
 from ..core.people import OWNER, Role
-from ..ports import Archive, Directory, Polled
+from ..ports import Archive, Arrivals, Directory, Polled
 from ..ports.channel import Traits, traits_of
 from ..readings.keys import direct_place
 
@@ -25,7 +25,7 @@ class ReachedApprover(Struct, frozen=True):
     session: str = ""
 
 
-class ApproverStore(Directory, Archive, Polled, Protocol):
+class ApproverStore(Directory, Archive, Arrivals, Polled, Protocol):
     """Who is known, where they have spoken, and where bots come."""
 
 
@@ -45,6 +45,11 @@ class Approvers:
         accounts = {id: (id, *people[id].accounts) if id in people else (id,) for id in able}
         return [ReachedApprover(id, roles[id], await self._session_of(id, accounts[id])) for id in able]
 
+    async def name_of(self, person: str) -> str:
+        """What whoever is asked calls them."""
+        known = await self._store.person(person)
+        return known.name if known else person
+
     async def _session_of(self, person: str, accounts: Sequence[str]) -> str:
         """Where they have last spoken on a channel, alone: a group's conversations are not theirs. Not through a door
         that sends nothing by itself, or at whose addresses others speak in conversations of theirs; and not where an
@@ -52,8 +57,10 @@ class Approvers:
         for each in await self._store.conversations(person, limit=LATELY):
             traits = traits_of(each.session, self._traits)
             known = each.session.partition(":")[0] in self._traits
-            theirs = ":".join(each.session.split(":")[:2]) in accounts
-            if known and theirs and not (traits.private or traits.self_delivering or traits.places):
+            if not known or traits.private or traits.self_delivering or traits.places:
+                continue
+            spoken = await self._store.account_at(each.session) or ":".join(each.session.split(":")[:2])
+            if spoken in accounts:
                 return each.session
         return await self._place_of(accounts)
 

@@ -5,6 +5,7 @@ for the next model call. That is why a turn needs so few commits. Nothing is per
 """
 
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -25,6 +26,8 @@ from ..ports import Archive, Log, Mailroom, People
 from ..ports.audit import AuditLine
 from ..ports.budgets import Charge, Reservation
 from ..ports.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadState, Timer, Untaint
+from ..readings.amendments import Amended, amend, applied
+from ..readings.gathering import NOTHING, Gathering, gather
 from .approvals import settled
 from .auditing import decided
 from .models import Briefed
@@ -33,6 +36,7 @@ from .people import roles_of
 
 _log = logging.getLogger("everloop.book")
 
+NEVER = -1  # in place of the entry at which its turn ended: a letter of which no turn comes
 Result = TypeVar("Result")
 
 
@@ -81,6 +85,7 @@ class Book:
         "lease",
         "owner",
         "recalled",
+        "ripe",
         "session",
         "thread",
         "turn",
@@ -103,6 +108,7 @@ class Book:
         self.owner = self.session = ""  # whose it is, and where, as it was when it was opened
         self.in_the_middle = False  # of a turn, when it was opened
         self._tried = False  # to take the lease
+        self.ripe = 0.0  # when letters are due for which it is too early; 0: none are
         self._letter = 0  # the one that came in with the first commit
         self.thread = thread
         self.turn = -1  # for which `briefed` was chosen
@@ -143,8 +149,9 @@ class Book:
     def expect_mail(self) -> None:
         self._more = True
 
-    async def absorb(self, steering: Steering, people: People) -> None:
+    async def absorb(self, steering: Steering, people: People, now: float = math.inf) -> None:
         """Let mail into the log, as far as it may enter now."""
+        self.ripe = 0.0
         if self._more:
             self._more = False
             held = set(self._next.absorbed)
@@ -153,23 +160,44 @@ class Book:
             self._seen = max([self._seen, *(letter.id for letter in self._mail)])
         if self._mail:
             deciders = await self.patiently(partial(deciders_in, self._mail, people))
-            self._admit([*self._mail], steering, deciders)
+            amended = amend(self._mail)
+            self._withdraw(amended)
+            self._admit([*amended.mail], steering, deciders, gather(amended.mail, now))
+            taken = amended.with_them.keys() & set(self._next.absorbed)
+            self._take_in(*(change for letter in sorted(taken) for change in amended.with_them[letter]))
 
-    def _admit(self, left: list[Mail], steering: Steering, roles: Mapping[str, Role]) -> None:
+    def _withdraw(self, amended: Amended) -> None:
+        """What was taken back before a turn has taken it was never said."""
+        gone = set(amended.gone)
+        self._take_in(*gone)
+        self._next.ended = (*self._next.ended, *((id, NEVER) for id in amended.gone))
+        amended.mail[:] = [each for each in amended.mail if each.id not in gone]
+
+    def _take_in(self, *letters: int) -> None:
+        if letters:
+            self._next.absorbed = (*self._next.absorbed, *letters)
+            self._mail = [each for each in self._mail if each.id not in letters]
+
+    def _admit(
+        self, left: list[Mail], steering: Steering, roles: Mapping[str, Role], gathering: Gathering = NOTHING
+    ) -> None:
         waiting: list[Mail] = []
         while left:
             letter, *left = left
-            admitted = admit(self.thread, letter, steering, roles)
+            if letter.id in gathering.early and not self.thread.owes_reply:
+                self.ripe = gathering.ripe
+                continue  # it waits in the inbox
+            read = applied(self.thread, letter)
+            admitted = admit(self.thread, read, steering if read is letter else "steer", roles)
             if isinstance(letter.letter, Decision):
                 self.note(*decided(self.thread, letter.letter, admitted.entries))
             self.keep(*map(self._with_cut, admitted.entries))
             if admitted.taken:
-                self._next.absorbed = (*self._next.absorbed, letter.id)
+                self._take_in(letter.id)
             else:
                 waiting.append(letter)
             if not self.thread.owes_reply:  # a turn has ended: whoever has waited longest is next
                 left, waiting = waiting + left, []
-        self._mail = waiting
 
     def _with_cut(self, entry: Entry) -> Entry:
         """A stop with what had been said by then."""

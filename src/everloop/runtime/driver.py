@@ -49,6 +49,7 @@ from ..ports.events import OutcomeUnknown, ToolCalled, ToolReturned, TurnEnded, 
 from ..ports.failpoint import reach
 from ..ports.log_context import LogContext, log_context
 from ..ports.tools import CallContext
+from ..readings.amendments import applied
 from .approvals import Approvals, ApprovalStore
 from .approvers import Approvers
 from .auditing import started
@@ -125,7 +126,9 @@ class Driver:
 
     def is_stopped(self, book: Book, mail: Sequence[Mail]) -> bool:
         """Whether one of these letters ends the running turn."""
-        admitted = (admit(book.thread, letter, self._steering) for letter in mail)
+        read = [(letter, applied(book.thread, letter)) for letter in mail]
+        steering = self._steering
+        admitted = (admit(book.thread, each, steering if each is raw else "steer") for raw, each in read)
         return any(isinstance(entry, Stopped) for each in admitted for entry in each.entries)
 
     def announce(self, thread: str, turn: Finished) -> None:
@@ -147,7 +150,7 @@ class Driver:
             await book.take_over()
         thread = book.thread
         while True:
-            await book.absorb(self._steering, self._people)
+            await book.absorb(self._steering, self._people, self._clock.now())
             if thread.rests:
                 if await book.rest():
                     reach("thread.rested")

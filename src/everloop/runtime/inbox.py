@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from ..core.mail import Decision, Inbound, Notice, Said
+from ..core.mail import Amendment, Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.people import OWNER, is_chat
 from ..errors import MailRefused
@@ -92,11 +92,30 @@ class Inbox:
 
     async def _take_express(self, inbound: Inbound) -> Receipt | None:
         letter = inbound.letter
-        # More than the letter is committed.
-        if inbound.resume or (isinstance(letter, Said) and (letter.reply_to or letter.model is not None)):
+        # More than the letter is committed, or more of the same may come.
+        more = isinstance(letter, Said) and (letter.reply_to or letter.due or letter.model is not None)
+        if more or inbound.resume or inbound.account:
             return None
         begun = self._lanes.begin(inbound, asked=False)
         return await begun.receipt() if begun else None
+
+    async def amend(self, inbound: Inbound, event: str, *, withdrawn: bool) -> Receipt | None:
+        """Put what an author says now in the place of the letter that came with this event, or take that back; None
+        when that cannot be any more. Raises MailRefused."""
+        assert isinstance(inbound.letter, Amendment)
+        if not withdrawn:
+            self._command(inbound.letter.said)  # which looks whether it can be taken; a command it is not
+        named = _placed(structs.replace(inbound, letter=inbound.letter.said))
+        named = await self._speakers.name(named) if self._speakers else named
+        assert isinstance(named.letter, Said)
+        said = structs.replace(named.letter, parts=()) if withdrawn else named.letter
+        change = structs.replace(inbound, letter=Amendment(0, said, withdrawn))
+        receipt = await self._store.amend(change, event)
+        if receipt:
+            self._bus.wake(receipt.thread)
+        if receipt and withdrawn:
+            self._bus.cancel(receipt.thread)
+        return receipt
 
     async def answer(self, inbound: Inbound, text: str) -> Receipt:
         """Say something where a letter came from, without a turn; once per event."""

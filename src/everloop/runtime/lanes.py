@@ -14,11 +14,12 @@ from ..core.mail import Inbound, Said
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..errors import EverloopError, Fenced, StoreError, ThreadGone, TurnFailed
-from ..ports import Activity, Bus
+from ..ports import Activity, Bus, Clock
 from ..ports.audit import THE_PROGRAM, acting
 from ..ports.rows import Receipt
 from .acting import Acting, ForEveryone
 from .book import Book, ThreadStore
+from .clock import MACHINE
 from .driver import Driver
 from .interrupt import Interrupt
 from .resting import Resting
@@ -134,8 +135,10 @@ class Lanes:
         lease_seconds: float = 30.0,
         grace: float = 5.0,
         acting: Acting | None = None,
+        clock: Clock = MACHINE,
     ) -> None:
         self.acting = acting or ForEveryone()
+        self._clock = clock
         self._store = store
         self._driver = driver
         self._supervisor = supervisor
@@ -145,6 +148,7 @@ class Lanes:
         self._grace = grace
         self._lanes: dict[str, Lane] = {}  # their tasks end before the group does; a group would cost each a round
         self._resting = Resting()
+        self._early: dict[str, asyncio.TimerHandle] = {}  # threads whose letters wait for more of the same
         self._waiters = Waiters()
         self._group = asyncio.TaskGroup()
         self._closing = False
@@ -172,6 +176,8 @@ class Lanes:
     async def stop(self, grace: float) -> None:
         """Let what runs end, for so long. What takes longer goes on at the next start, and whoever waits is told."""
         self._closing = True
+        for early in self._early.values():
+            early.cancel()
         tasks = [lane.task for lane in self._lanes.values() if lane.task]
         try:
             if tasks:
@@ -183,6 +189,8 @@ class Lanes:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self, thread: str) -> None:
+        if early := self._early.pop(thread, None):
+            early.cancel()
         if lane := self._lanes.get(thread):
             lane.nudge()
             if self._driver.interrupts:
@@ -284,6 +292,14 @@ class Lanes:
         finally:
             lane.book = None
         self._resting.keep(book.thread)
+        if book.ripe:
+            self._wake_at(lane.thread, book.ripe)
+
+    def _wake_at(self, thread: str, moment: float) -> None:
+        """A hint, as every wake; after a crash those who look for mail find it."""
+        if early := self._early.pop(thread, None):
+            early.cancel()
+        self._early[thread] = self._loop.call_later(max(0.0, moment - self._clock.now()), self.wake, thread)
 
     def _check_stop(self, thread: str) -> None:
         if not self._closing:
@@ -321,7 +337,8 @@ class Lanes:
 
     async def _look(self) -> None:
         for thread in await self._store.waiting(self.acting.whose()):
-            self.wake(thread)
+            if thread not in self._early:
+                self.wake(thread)
         for thread in await self._store.stopping(list(self._lanes)):
             await self._stop_if_told(thread)
         for mail, thread in self._waiters.open():

@@ -1,92 +1,238 @@
 """What a channel shows while a turn runs: that somebody is typing, and drafts of the answer.
 
-All of it is advisory. What fails is not tried again in that turn, and the answer itself leaves through the outbox.
+All of it is advisory, and no turn waits for it. The answer itself leaves through the outbox, which asks here for the
+draft that is to become it. A draft that becomes no answer is taken away.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from ..core.mail import Address, ReplyTo
+from ..core.mail import Address, ReplyTo, reply_key
+from ..core.turn import Finished
+from ..errors import ChannelDown
 from ..ports import Channel, Previews, Signals
-from ..ports.events import AnswerBegan, AnswerPiece, Event, PermissionAsked, TurnBegan, TurnEnded
+from ..ports.events import AnswerBegan, Event, PermissionAsked, TurnBegan, TurnEnded
+from ..ports.rows import OutboxRow, OutboxState
+from .sketch import Sketch
 from .strangers import contained
 
 _log = logging.getLogger("everloop.channels")
 
 SECONDS = 10.0  # for one call
+FAREWELL = 2.0  # for the one that takes a draft away as the process ends
 REMEMBERED = 10_000  # threads
+IN_FLIGHT = 3.0  # seconds that an answer waits for the call that shows its draft
+UNCLAIMED = 60.0  # seconds for which a draft waits for its answer to be sent
+CLAIMED = 900.0  # and after each attempt to send it
 
 
 class _Turn:
-    def __init__(self, address: Address, reply_to: ReplyTo) -> None:
+    """What is shown of one turn. `key` is that of its answer, once there is one; `shown` is what the channel calls the
+    draft."""
+
+    def __init__(self, began: int, address: Address, reply_to: ReplyTo, sketch: Sketch) -> None:
+        self.began = began
         self.address = address
         self.reply_to = reply_to
-        self.draft = ""
+        self.sketch = sketch
+        self.news = asyncio.Event()
         self.over = asyncio.Event()
+        self.key = ""
+        self.shown = ""
+        self.settled = asyncio.Event()  # no call is in flight any more
+        self.is_given = False  # to the outbox
+        self.may_be_answer = False
+        self.until = 0.0  # when it is taken away if nobody has used it
+        self.answered = asyncio.Event()
+
+    def stays(self, now: float) -> bool:
+        """Whether what is shown is the answer by now, or may be, or is about to be."""
+        return self.may_be_answer or (self.is_given and (self.answered.is_set() or now < self.until))
 
 
 class Live:
-    """Shows on one channel what happens in the conversations that it has heard of."""
+    """Shows on one channel what happens in the conversations that it has heard of; the Drafts of its outbox."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, *, progress: bool = False, reasoning: bool = False) -> None:
+        """With `progress` drafts tell which tools are called, with `reasoning` what the model thinks."""
         traits = channel.manifest.traits
         self._name = channel.manifest.name
         self._signals = channel if isinstance(channel, Signals) and traits.typing else None
         self._previews = channel if isinstance(channel, Previews) and traits.preview else None
-        wanted = [(self._signals, traits.typing), (self._previews, traits.preview)]
-        self._period = min((seconds for method, seconds in wanted if method), default=0.0)
-        self._typing = traits.typing
+        self._traits = traits
+        self._progress = progress
+        self._reasoning = reasoning
         self._places: OrderedDict[str, tuple[Address, ReplyTo]] = OrderedDict()  # by thread
-        self._turns: dict[str, _Turn] = {}
+        self._turns: dict[str, _Turn] = {}  # that run, by thread
+        self._asking: dict[str, int] = {}  # where those began that wait for a person
+        self._ended: dict[str, _Turn] = {}  # that have a draft for an answer, by its key
 
     def note(self, thread: str, address: Address, reply_to: ReplyTo) -> None:
         """A letter has come in."""
-        if self._period:
+        if self._signals or self._previews:
             self._places[thread] = address, reply_to
             self._places.move_to_end(thread)
             while len(self._places) > REMEMBERED:
-                self._places.popitem(last=False)
+                self._asking.pop(self._places.popitem(last=False)[0], None)
 
     def hear(self, event: Event, group: asyncio.TaskGroup) -> None:
+        if event.thread not in self._places:
+            return
         turn = self._turns.get(event.thread)
         match event:
-            case TurnBegan() if turn is None and (place := self._places.get(event.thread)):
-                self._turns[event.thread] = turn = _Turn(*place)
-                group.create_task(self._show(turn))
-            case AnswerBegan() if turn:
-                turn.draft = ""
-            case AnswerPiece(text=text) if turn:
-                turn.draft += text
-            case TurnEnded() | PermissionAsked() if turn:
-                turn.over.set()
-                del self._turns[event.thread]
+            case TurnBegan(turn=began) if turn is None:
+                self._begin(event.thread, began, group)
+            case AnswerBegan() if turn is None and event.thread in self._asking:  # a person has answered
+                self._begin(event.thread, self._asking[event.thread], group)
+            case PermissionAsked() if turn:
+                self._end(event.thread, turn)
+                self._asking[event.thread] = turn.began
+            case TurnEnded(finished=finished):
+                self._asking.pop(event.thread, None)
+                if turn:
+                    self._end(event.thread, turn, _answer_of(event.thread, finished))
+        if turn:
+            turn.sketch.hear(event)
+            turn.news.set()
 
-    async def _show(self, turn: _Turn) -> None:
+    def _begin(self, thread: str, began: int, group: asyncio.TaskGroup) -> None:
+        sketch = Sketch(progress=self._progress, reasoning=self._reasoning)
+        self._turns[thread] = turn = _Turn(began, *self._places[thread], sketch)
+        group.create_task(self._show(thread, turn))
+
+    def _end(self, thread: str, turn: _Turn, key: str = "") -> None:
+        """With the key of its answer the draft is kept for that."""
+        turn.key, turn.until = key, asyncio.get_running_loop().time() + UNCLAIMED
+        if key and self._previews:
+            self._ended[key] = turn
+        turn.over.set()
+        turn.news.set()
+        del self._turns[thread]
+
+    async def claim(self, row: OutboxRow) -> str:
+        turn = self._ended.get(row.outbound.key) or self._end_early(row)
+        if turn is None:
+            return ""
+        turn.until = asyncio.get_running_loop().time() + CLAIMED
         try:
-            with contained():
-                await self._until_over(turn)
-        except Exception as error:  # the border to a channel's own code
-            _log.info("%s shows no more of this turn: %s: %s", self._name, type(error).__name__, error)
+            async with asyncio.timeout(IN_FLIGHT):
+                await turn.settled.wait()
+        except TimeoutError:
+            return ""
+        turn.is_given = bool(turn.shown)
+        return turn.shown
 
-    async def _until_over(self, turn: _Turn) -> None:
-        loop = asyncio.get_running_loop()
-        shown, told, typed = "", "", -self._typing
+    def _end_early(self, row: OutboxRow) -> _Turn | None:
+        """An answer can be claimed before we are told that its turn has ended."""
+        turn, key = self._turns.get(row.thread), row.outbound.key
+        seq = key.removeprefix(reply_key(row.thread, 0).removesuffix("0"))
+        if turn is None or not self._previews or not seq.isdecimal() or int(seq) <= turn.began:
+            return None
+        self._end(row.thread, turn, key)
+        return turn
+
+    def settle(self, key: str, state: OutboxState) -> None:
+        turn = self._ended.get(key)
+        if turn is None or turn.answered.is_set():
+            return
+        turn.may_be_answer |= state == "unsure" and turn.is_given
+        if state in ("sent", "failed"):
+            turn.is_given &= state == "sent"
+            turn.answered.set()
+
+    async def _show(self, thread: str, turn: _Turn) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._keep_typing(turn))
+                await self._keep_drafting(turn)
+                turn.settled.set()
+            await self._wait_for_answer(turn)
+        finally:
+            turn.settled.set()
+            self._ended.pop(turn.key, None)
+            if self._turns.get(thread) is turn:
+                del self._turns[thread]
+            if turn.shown and not turn.stays(asyncio.get_running_loop().time()):
+                await self._take_away(turn, SECONDS if turn.over.is_set() else FAREWELL)
+
+    async def _keep_typing(self, turn: _Turn) -> None:
+        if (signals := self._signals) is None:
+            return
+
+        async def say_typing() -> None:
+            await signals.signal(turn.address, "typing", turn.reply_to)
+
         while not turn.over.is_set():
-            if self._signals and loop.time() - typed >= self._typing:
-                typed = loop.time()
-                async with asyncio.timeout(SECONDS):
-                    await self._signals.signal(turn.address, "typing", turn.reply_to)
-            if self._previews and turn.draft and turn.draft != told:
-                told = turn.draft
-                async with asyncio.timeout(SECONDS):
-                    shown = await self._previews.preview(turn.address, shown, told, turn.reply_to)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._period):
-                    await turn.over.wait()
-        async with asyncio.timeout(SECONDS):
-            if self._previews and shown:
-                await self._previews.preview(turn.address, shown, "", turn.reply_to)
-            if self._signals:
-                await self._signals.signal(turn.address, "done", turn.reply_to)
+            if (wait := await self._try(say_typing, self._traits.typing)) is None:
+                return
+            await _first_of(turn.over, wait)
+        await self._try(lambda: signals.signal(turn.address, "done", turn.reply_to), 0.0)
+
+    async def _keep_drafting(self, turn: _Turn) -> None:
+        """One call at a time, no more often than the platform wants."""
+        told = ""
+
+        async def show() -> None:
+            assert self._previews is not None
+            turn.shown = await self._previews.preview(turn.address, turn.shown, told, turn.reply_to)
+
+        while self._previews and not turn.over.is_set():
+            turn.news.clear()
+            wait: float | None = 0.0
+            if (text := turn.sketch.text) and text != told:
+                told = text
+                wait = await self._try(show, self._traits.preview)
+            if wait is None:
+                return
+            await _first_of(turn.over, wait)
+            await turn.news.wait()
+
+    async def _try(self, call: Callable[[], Awaitable[None]], pause: float, seconds: float = SECONDS) -> float | None:
+        """Returns how long to wait before the next call; None: it is not tried again in this turn."""
+        try:
+            async with asyncio.timeout(seconds):
+                with contained():
+                    await call()
+        except ChannelDown as error:
+            if error.retry_after is not None:
+                return max(pause, error.retry_after)
+            self._explain(error)
+            return None
+        except Exception as error:  # the border to a channel's own code
+            self._explain(error)
+            return None
+        return pause
+
+    def _explain(self, error: Exception) -> None:
+        _log.info("%s shows no more of this turn: %s: %s", self._name, type(error).__name__, error)
+
+    async def _wait_for_answer(self, turn: _Turn) -> None:
+        """Until the answer has been sent, or nobody seems to send it."""
+        loop = asyncio.get_running_loop()
+        while turn.key and turn.shown and not turn.answered.is_set() and (left := turn.until - loop.time()) > 0:
+            await _first_of(turn.answered, left)
+
+    async def _take_away(self, turn: _Turn, seconds: float) -> None:
+        previews = self._previews
+        assert previews is not None
+
+        async def take() -> None:
+            await previews.preview(turn.address, turn.shown, "", turn.reply_to)
+
+        await self._try(take, 0.0, seconds)
+
+
+def _answer_of(thread: str, finished: Finished) -> str:
+    """The key of the answer that a turn has ended with; "": there is none."""
+    told = finished.text is not None or finished.cut or finished.unknown
+    return reply_key(thread, finished.seq) if told and finished.address else ""
+
+
+async def _first_of(event: asyncio.Event, seconds: float) -> None:
+    """Wait for it, but no longer than so."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -9,17 +9,18 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from msgspec import structs
 
 from ..core.mail import Outbound, ReplyTo
-from ..core.message import Media
 from ..errors import ChannelDown, StoreError, Undeliverable
-from ..ports import Channel, Clock, Files, Outgoing, Renders
+from ..ports import Channel, Clock, Outgoing, Renders
 from ..ports.channel import OutgoingFile, OutgoingPart, Rendered
 from ..ports.failpoint import reach
 from ..ports.rows import OutboxRow, OutboxState
 from .clock import MACHINE
+from .outgoing_files import FileGroup, OutgoingFiles
 from .strangers import contained
 
 _log = logging.getLogger("everloop.outbox")
@@ -33,6 +34,16 @@ LONGEST = 300.0  # seconds between two attempts, unless the platform says otherw
 LATE = 15 * 60.0
 
 
+class Drafts(Protocol):
+    """The drafts that a channel shows of answers: Live."""
+
+    async def claim(self, row: OutboxRow) -> str:
+        """What the channel calls the draft that is to become this answer; "" if none is shown."""
+
+    def settle(self, key: str, state: OutboxState) -> None:
+        """What became of an attempt to send the answer with this key; it is `sent` when its first part is."""
+
+
 class Outbox:
     """The sender of one channel; `run` it in a task and `nudge` it when something was queued."""
 
@@ -44,9 +55,10 @@ class Outbox:
         lasts: float = LASTS,
         chance: Callable[[], float] = random.random,
         clock: Clock = MACHINE,
-        files: Files | None = None,
+        files: OutgoingFiles | None = None,
+        drafts: Drafts | None = None,
     ) -> None:
-        """From `files` those are read that go with answers."""
+        """`files` reads those that go with answers, `drafts` has what is shown of them already."""
         self._store = store
         self._channel = channel
         self._manifest = channel.manifest
@@ -54,7 +66,8 @@ class Outbox:
         self._lasts = lasts
         self._chance = chance
         self._clock = clock
-        self._files = files
+        self._files = files or OutgoingFiles(None, self._manifest.traits)
+        self._drafts = drafts
         self._nudged = asyncio.Event()
 
     @property
@@ -107,18 +120,32 @@ class Outbox:
 
     async def _send_parts(self, row: OutboxRow) -> str | None:
         """Send what has no receipt yet; returns that of the last part, or None when it is another's to send by now."""
-        parts, receipts = await self._parts(row), [*row.parts]
+        groups = await self._files.groups(row.outbound.files) if row.outbound.files else []
+        parts, receipts = await self._parts(row, groups), [*row.parts]
+        texts = len(parts) - max(len(groups), 1)  # the files begin with the last of them
         for part in parts[len(receipts) :]:
-            reach("outbox.sending")
-            async with asyncio.timeout(SEND):
-                with contained():
-                    receipts.append(await self._channel.send(part))
+            group = groups[part.number - texts] if groups and part.number >= texts else ()
+            receipts.append(await self._send_part(row, part, group))
             reach("outbox.delivered")
             if part is not parts[-1] and not await self._keep(row, receipts):
                 return None
         return receipts[-1]
 
-    async def _parts(self, row: OutboxRow) -> list[OutgoingPart]:
+    async def _send_part(self, row: OutboxRow, part: OutgoingPart, group: FileGroup) -> str:
+        """All of it within the time for which the row is ours."""
+        until = asyncio.get_running_loop().time() + SEND
+        if self._drafts and part.number == 0:
+            part = structs.replace(part, draft=await self._drafts.claim(row))
+        async with self._files.loaded(part, group, row.attempts) as part:
+            reach("outbox.sending")
+            async with asyncio.timeout_at(until):
+                with contained():
+                    receipt = await self._channel.send(part)
+        if self._drafts and part.number == 0:
+            self._drafts.settle(row.outbound.key, "sent")
+        return receipt
+
+    async def _parts(self, row: OutboxRow, groups: Sequence[FileGroup]) -> list[OutgoingPart]:
         try:
             reply_to = await self._store.reply_to(row.outbound)
         except StoreError as error:
@@ -127,25 +154,10 @@ class Outbox:
             made = self._channel.render(row.outbound) if isinstance(self._channel, Renders) else (row.outbound.text,)
         if not made:
             raise Undeliverable(f"{self.name} makes nothing of it that could be sent")
-        files = [await self._file(each.media) for each in row.outbound.files]
-        parts = parts_of(row.outbound, made, reply_to, files, enclosed=self._manifest.traits.enclosed)
+        parts = parts_of(row.outbound, made, reply_to, [[each.file for each in group] for group in groups])
         first = min(len(row.parts), len(parts) - 1)
         parts[first] = _noted(parts[first], self._notes(row, first))
         return parts
-
-    async def _file(self, media: Media) -> OutgoingFile:
-        """With its bytes, if the channel takes so many. Raises ChannelDown."""
-        file, largest = OutgoingFile(media.name, media.mime), self._manifest.traits.files
-        if not self._files or not largest:
-            return file
-        try:
-            async with self._files.open(media.owner, media.file) as opened:
-                data = await opened.read(0, opened.size) if opened.size <= largest else b""
-        except FileNotFoundError:  # it has been deleted since
-            return file
-        except OSError as error:
-            raise ChannelDown(f"a file cannot be read ({error})") from error
-        return structs.replace(file, data=data)
 
     def _notes(self, row: OutboxRow, number: int) -> list[str]:
         """What has to be said with the next part."""
@@ -155,6 +167,7 @@ class Outbox:
     async def _try_again(self, row: OutboxRow, state: OutboxState, why: str, after: float | None = None) -> None:
         """After as many seconds as the platform says, else after twice as many as the last time, more or less: those
         who were refused together do not come back together."""
+        self._tell_drafts(row, state)
         blind = state == "unsure" and not self._manifest.traits.once and row.attempts >= BLIND
         wait = min(LONGEST, self._patience * 2 ** min(row.attempts - 1, 30)) * (0.5 + self._chance() / 2)
         wait = wait if after is None else after
@@ -173,8 +186,13 @@ class Outbox:
             why,
             row.id,
         )
+        self._tell_drafts(row, "failed")
         await self._settle(row, "failed", why)
         self.nudge()
+
+    def _tell_drafts(self, row: OutboxRow, state: OutboxState) -> None:
+        if self._drafts and not row.parts:
+            self._drafts.settle(row.outbound.key, state)
 
     async def _settle(self, row: OutboxRow, state: OutboxState, receipt: str, again_in: float = 0.0) -> None:
         """Write what became of a send, however long that takes: forgetting it would send the message twice."""
@@ -205,16 +223,13 @@ def parts_of(
     outbound: Outbound,
     made: Sequence[str | Rendered],
     reply_to: ReplyTo,
-    files: Sequence[OutgoingFile] = (),
-    *,
-    enclosed: bool = True,
+    files: Sequence[Sequence[OutgoingFile]] = (),
 ) -> list[OutgoingPart]:
-    """An answer as the parts in which it leaves: one for each text that its channel makes of it, then one for each file
-    that does not travel with the last text."""
+    """An answer as the parts in which it leaves: one for each text that its channel makes of it, the last with the
+    first group of files, then one for each further group."""
     rendered = [each if isinstance(each, Rendered) else Rendered(each) for each in made]
-    apart = () if enclosed else tuple(file for file in files if file.data)
-    along = tuple(file for file in files if file not in apart)
-    carried = [()] * (len(rendered) - 1) + [along] + [(file,) for file in apart]
+    along, *apart = files or [()]
+    carried = [*[()] * (len(rendered) - 1), along, *apart]
     rendered += [Rendered("")] * len(apart)
     return [
         OutgoingPart(
@@ -225,7 +240,7 @@ def parts_of(
             reply_to=reply_to,
             kind=outbound.kind,
             approval=outbound.approval,
-            files=carried[number],
+            files=tuple(carried[number]),
             number=number,
             of=len(rendered),
         )

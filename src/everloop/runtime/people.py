@@ -44,5 +44,6 @@ class Speakers:
             return inbound
         person = await self._directory.person(letter.author)
         role = (await self._people.role(letter.author)).name.lower()
-        speaker = GroupSpeaker(person.name if person else letter.author, role)
+        called = letter.speaker.name if letter.speaker else letter.author  # a platform's word, where the house has none
+        speaker = GroupSpeaker(person.name if person else called, role)
         return structs.replace(inbound, letter=structs.replace(letter, speaker=speaker))

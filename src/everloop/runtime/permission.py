@@ -59,7 +59,7 @@ class PermissionQuestions:
                 book.keep(Answered(asked.answer, place, "unattended"))
             else:
                 unanswered = True
-                outbound, timer = question(thread, thread.asked[place], reached)
+                outbound, timer = question(thread, thread.asked[place], reached, await self._requester(book, reached))
                 book.send(*outbound, timers=(timer,))
         return await self._rest(book) if unanswered else False
 
@@ -70,7 +70,7 @@ class PermissionQuestions:
         asked = asking_beyond(thread, overrun, self._clock.now())
         told = tuple(ToldApprover(each.person, each.session) for each in reached if each.session)
         book.keep(structs.replace(asked, told=told) if told else asked)
-        outbound, timer = question(thread, thread.asked[OVERRUN], reached)
+        outbound, timer = question(thread, thread.asked[OVERRUN], reached, await self._requester(book, reached))
         book.send(*outbound, timers=(timer,))
         return await self._rest(book)
 
@@ -86,6 +86,13 @@ class PermissionQuestions:
             return []
         reached = await book.patiently(self._approvers.reached)
         return [each for each in reached if overrun.may_answer(each.person, each.role)]
+
+    async def _requester(self, book: Book, reached: list[ReachedApprover]) -> str:
+        """By name, for others who are asked."""
+        who = book.thread.turn.requester
+        if self._approvers is None or not reached or not who:
+            return who
+        return await book.patiently(partial(self._approvers.name_of, who))
 
     async def _reached(self, book: Book, role: Role) -> list[ReachedApprover]:
         if role >= APPROVER or book.thread.turn.unattended or self._approvers is None:

@@ -1,38 +1,47 @@
 """Where channels hand in what they hear: admission decides who speaks, then the inbox commits it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import structs
 
-from ..core.mail import Address, Inbound, ReplyTo, Said
-from ..core.message import Part, Text, said
-from ..errors import MailRefused, Undeliverable
-from ..ports import Admission, Arrivals, Channel, Fetches, Hooked
-from ..ports.channel import Declined, Delivered, FileRef, Hook, HookAnswer, HookRequest, Incoming
-from ..readings.keys import escaped
+from ..core.mail import Address, Amendment, Inbound, ReplyTo, Said
+from ..core.message import said
+from ..core.speakers import GroupSpeaker
+from ..errors import MailRefused
+from ..ports import Admission, Arrivals, Channel, Hooked
+from ..ports.channel import Admitted, Declined, Delivered, Hook, HookAnswer, HookRequest, Incoming
+from ..ports.policy import USUAL_POLICY, ChannelPolicy
+from ..readings.keys import author_of, escaped
 from .inbox import Inbox
+from .incoming_files import Enclose, IncomingFiles
 from .live import Live
 from .strangers import contained
+from .voice import VoiceMessages
 
 LONGEST_EVENT = 500  # characters; what is longer is no platform's id
 OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
-MOST_FILES = 20  # with one message
-LARGEST_FILE = 20_000_000  # bytes
-FETCHING = 60.0  # seconds for one of them
+ANSWERED = "what it changes is no message of theirs that still waits for its answer"
 
 Answers = Callable[[HookRequest], Awaitable[HookAnswer]]
-Enclose = Callable[[str, bytes, str], Awaitable[Part]]
 
 
 class Reception:
     """Takes what comes in through one channel, whose `Deliver` it is."""
 
-    def __init__(self, channel: Channel, inbox: Inbox, store: Arrivals, admission: Admission, enclose: Enclose) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        inbox: Inbox,
+        store: Arrivals,
+        admission: Admission,
+        enclose: Enclose,
+        voice: VoiceMessages | None = None,
+        policy: ChannelPolicy = USUAL_POLICY,
+    ) -> None:
         """`enclose` keeps a file for someone and makes the part that names it. Raises MailRefused."""
         self._channel = channel
-        self._enclose = enclose
-        self.live = Live(channel)
+        self._files = IncomingFiles(channel, enclose, voice)
+        self.live = Live(channel, progress=policy.progress, reasoning=policy.reasoning)
         self._manifest = channel.manifest
         self._inbox = inbox
         self._store = store
@@ -65,10 +74,18 @@ class Reception:
         event = _event_of(incoming)
         if isinstance(decided, Declined):
             return await self._decline(decided, address, event, incoming.reply_to, resume)
-        if incoming.files and await self._store.came(self.name, event):
-            return Delivered(fresh=False)
+        if not incoming.files:
+            return await self._commit(incoming, decided, address, event, resume)
+        async with self._files.alone(event):
+            if await self._store.came(self.name, event):
+                return Delivered(fresh=False)
+            return await self._commit(incoming, decided, address, event, resume)
+
+    async def _commit(
+        self, incoming: Incoming, decided: Admitted, address: Address, event: str, resume: str
+    ) -> Delivered:
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
-        files = [await self._file(ref, decided.owner) for ref in incoming.files[:MOST_FILES]]
+        files = await self._files.parts(incoming, decided, address) if incoming.files else ()
         whose = decided.owner if decided.owner != decided.author else ""
         letter = Said(
             parts=(*parts, *files),
@@ -77,8 +94,13 @@ class Reception:
             reply_to=incoming.reply_to,
             principal=whose,
             server=escaped(incoming.server),
+            speaker=GroupSpeaker(incoming.name, "guest") if incoming.name and whose else None,
+            due=decided.due,
         )
-        inbound = Inbound(address, event, letter, decided.owner, resume)
+        if incoming.replaces:
+            return await self._amend(incoming, Inbound(address, event, Amendment(0, letter), decided.owner, resume))
+        account = author_of(self.name, incoming.account) if incoming.direct else ""
+        inbound = Inbound(address, event, letter, decided.owner, resume, account)
         try:
             receipt = await self._inbox.take(inbound)
         except MailRefused as error:
@@ -87,6 +109,15 @@ class Reception:
         self._inbox.wake(receipt, inbound)
         return Delivered(receipt.fresh)
 
+    async def _amend(self, incoming: Incoming, inbound: Inbound) -> Delivered:
+        """What is changed or taken back is that of the letter, if it still can be."""
+        replaced = _event_of(structs.replace(incoming, event=incoming.replaces))
+        try:
+            receipt = await self._inbox.amend(inbound, replaced, withdrawn=incoming.withdrawn)
+        except MailRefused as error:
+            return Delivered(refused=str(error))
+        return Delivered(receipt.fresh) if receipt else Delivered(refused=ANSWERED)
+
     async def _decline(
         self, decided: Declined, address: Address, event: str, reply_to: ReplyTo, resume: str
     ) -> Delivered:
@@ -94,20 +125,11 @@ class Reception:
         if not decided.reply:
             return Delivered(refused=decided.why)
         letter = Said((), decided.account, str(address), reply_to=reply_to)
-        receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
-        return Delivered(receipt.fresh)
-
-    async def _file(self, ref: FileRef, owner: str) -> Part:
-        """A file that came along, or a word on why it cannot be had. Raises ChannelDown: then it is to come again."""
-        if not isinstance(self._channel, Fetches):
-            return Text("[a file came along that this channel cannot fetch]")
         try:
-            async with asyncio.timeout(FETCHING):
-                with contained():
-                    name, data = await self._channel.fetch(ref, LARGEST_FILE)
-            return await self._enclose(name, data, owner)
-        except (MailRefused, Undeliverable) as error:
-            return Text(f"[a file came along that cannot be taken: {error}]")
+            receipt = await self._inbox.answer(Inbound(address, event, letter, decided.account, resume), decided.reply)
+        except MailRefused:  # the conversation is somebody else's
+            return Delivered(refused=decided.why)
+        return Delivered(receipt.fresh)
 
     async def run(self) -> None:
         """Listen as long as there is something to listen to. Raises whatever breaks it off: `run` it under a

@@ -46,6 +46,14 @@ class Supervised:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"everloop-{name}")
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def is_over(self) -> bool:
+        return self._task.done()
+
+    @property
     def state(self) -> TaskState:
         if self._state.state == "running" and self._is_elsewhere():
             return structs.replace(self._state, state="standby")
@@ -115,6 +123,7 @@ class Supervisor:
         """Have something run beside everything else; `work` is called anew after each failure, unless it is done
         `once`. What returns by itself has ended. `is_elsewhere` says whether another process does it just now."""
         task = Supervised(name, work, self._clock, once=once, spread=self._spread, is_elsewhere=is_elsewhere)
+        self._tasks = [each for each in self._tasks if each.name != name or not each.is_over]
         self._tasks.append(task)
         return task
 

@@ -8,7 +8,7 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path as File
 from typing import Any, cast
@@ -75,6 +75,14 @@ class SettingsEditor:
         for change in changes:
             _check_free(change, now.origins)
         self._check_values(changes)
+        return self._drafted(now, changes)
+
+    def draft_changes(self, changes: Sequence[SettingChange]) -> SettingsDraft:
+        """The settings after changes of what nobody checks here, such as the tables of channels. Raises SettingsError;
+        whoever asks sees to it that they are in force, and nothing lies over them."""
+        return self._drafted(self.read(), changes)
+
+    def _drafted(self, now: Edition, changes: Sequence[SettingChange]) -> SettingsDraft:
         edit = edited_toml if now.file.suffix == ".toml" else edited_json
         mark = b"\xef\xbb\xbf" if now.data.startswith(b"\xef\xbb\xbf") else b""
         text = edit(now.data.removeprefix(mark).decode(), changes)

@@ -26,6 +26,7 @@ NEEDS: dict[Path, tuple[str, ...]] = {
     ("personas",): _ALL,  # what the agent is told, who answers, with which tools
     ("providers",): _ANSWERS,
     ("telemetry",): ("read",),
+    ("voice",): ("read",),
     ("users",): _ALL,  # who is let in
     ("gateway", "host"): _ALL,
     ("gateway", "behind_proxy"): _ALL,

@@ -230,6 +230,16 @@ class UsersSection(_Section, frozen=True):
     budgets: BudgetSection = BudgetSection()
 
 
+class VoiceSection(_Section, frozen=True):
+    """Who transcribes voice messages, by OpenAI's way of asking for it."""
+
+    model: str = ""  # openai/whisper-1, groq/whisper-large-v3-turbo, …; "": nobody
+    api_base: Url = ""  # of a server of one's own that needs no key, as http://127.0.0.1:8000/v1
+    language: str = ""  # en, de, …; "": the model finds out
+    max_seconds: Annotated[int, Meta(ge=1, le=3600)] = 600  # of one message
+    minute_price: Annotated[float, Meta(ge=0)] | None = None  # dollars; None: what is known of the model's tokens
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -252,6 +262,7 @@ class Settings(_Section, frozen=True):
     gateway: GatewaySection = GatewaySection()
     files: FilesSection = FilesSection()
     users: UsersSection = UsersSection()
+    voice: VoiceSection = VoiceSection()
     telemetry: Telemetry = Telemetry()
 
 

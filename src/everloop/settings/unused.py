@@ -5,6 +5,15 @@ from typing import Any
 
 from .shape import Settings, snake
 
+# Channels that settings files of other agents name, and that there are none of here.
+ELSEWHERE = {
+    "whatsapp": "WhatsApp",
+    "feishu": "Feishu",
+    "dingtalk": "DingTalk",
+    "qq": "QQ",
+    "mochat": "Mochat",
+}
+
 
 def unused(settings: Settings, channels: Collection[str] = ()) -> tuple[str, ...]:
     """A sentence for each thing that is set and that this version does nothing with. `channels` are there."""
@@ -14,21 +23,28 @@ def unused(settings: Settings, channels: Collection[str] = ()) -> tuple[str, ...
 def _unused(settings: Settings, channels: Collection[str]) -> Iterator[str]:
     for name in switched_on(settings.channels):
         if name not in channels:
-            yield f"channels.{name} is set, but there is no such channel: nothing listens there."
+            yield no_channel(name)
     for name in switched_on(settings.tools.mcp_servers):
         yield f"tools.mcp_servers.{name} is set, but this version has no MCP yet: its tools are not there."
     if settings.agents.defaults.memory_window is not None:
         yield "agents.defaults.memory_window is set, but this version has no memory yet: it changes nothing."
 
 
+def no_channel(name: str) -> str:
+    """What is said of a channel that nobody brings."""
+    if name in ELSEWHERE:
+        return f"channels.{name} is set, but this version has no channel for {ELSEWHERE[name]}: nothing listens there."
+    return f"channels.{name} is set, but there is no such channel: nothing listens there."
+
+
 def switched_on(kept: Any) -> list[str]:
     """The names of a table's entries, but for those that say they are off. What is no table is named as a whole."""
     if not isinstance(kept, dict):
         return [] if kept is None else ["*"]
-    return [str(name) for name, entry in kept.items() if not _is_off(entry)]
+    return [str(name) for name, entry in kept.items() if not is_off(entry)]
 
 
-def _is_off(entry: Any) -> bool:
+def is_off(entry: Any) -> bool:
     if not isinstance(entry, dict):
         return entry is None or entry is False
     said = {snake(str(key)): value for key, value in entry.items()}

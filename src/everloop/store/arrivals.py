@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 
-from ..ports.rows import Came
-from .codec import list_of
+from ..core.mail import Address, Said
+from ..ports.rows import Came, RecentLetter
+from .codec import list_of, read_letter
 from .database import Database
 
 _OF = "FROM inbox WHERE id IN (SELECT CAST(value AS {int}) FROM {each}($1{json}))"
+# The last by their numbers, for letters have no index of when they came.
+_RECENT = (
+    "SELECT event, body, at FROM (SELECT id, channel, kind, event, body, at FROM inbox ORDER BY id DESC LIMIT $2) AS i "
+    "WHERE channel = $1 AND kind IN ('said', 'command') AND body <> '' AND at > {now} - 3600 ORDER BY id DESC"
+)
 
 
 class ArrivalRows(Database):
@@ -20,6 +26,15 @@ class ArrivalRows(Database):
 
     async def came(self, channel: str, event: str) -> bool:
         return bool(await self._ask("SELECT 1 FROM inbox WHERE channel = $1 AND event = $2", channel, event))
+
+    async def recent(self, channel: str, most: int) -> list[RecentLetter]:
+        rows = await self._ask(_RECENT, channel, most)
+        letters = ((event, read_letter(body), at) for event, body, at in reversed(rows))
+        return [
+            RecentLetter(event, letter.author, Address.parse(letter.address).chat, at, not letter.parts)
+            for event, letter, at in letters
+            if isinstance(letter, Said) and letter.address
+        ]
 
     async def newest(self, channel: str, first: str, last: str) -> Came | None:
         rows = await self._ask(

@@ -15,14 +15,16 @@ from .letters import MAKE_TURNS
 
 _NOW, _ELAPSED = schema.DIALECTS["postgres"]["now"], schema.DIALECTS["postgres"]["elapsed"]
 
-# Which of the commits can be written: none that is too late, and of what starts nothing after a stop.
-_JUDGED = """WITH i AS MATERIALIZED (
-        SELECT * FROM json_to_recordset(commits) AS i(
-            n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
+_ITEM = """n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT,
             thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
             absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
             posts JSON, taints JSON, untaints JSON, audit JSON, audit_starts JSON, release BOOLEAN, state TEXT,
-            seen BIGINT, charges JSON, reserve JSON)
+            seen BIGINT, charges JSON, reserve JSON"""
+
+# Which of the commits can be written: none that is too late, and of what starts nothing after a stop.
+_JUDGED = f"""WITH i AS MATERIALIZED (
+        SELECT * FROM json_to_recordset(commits) AS i(
+            {_ITEM})
     ), mail AS (
         SELECT i.n, max(x.id) AS newest, bool_or(x.kind = 'stop') AS stopped
         FROM i JOIN inbox x ON x.thread = i.thread AND x.ended = 0 AND x.taken = 0 AND x.id <> ALL (i.absorbed)
@@ -30,7 +32,7 @@ _JUDGED = """WITH i AS MATERIALIZED (
     ), seen AS (
         SELECT i.*, t.owner AS whose, t.folded, t.epoch AS had, t.expires, t.head AS stands, t.holder,
             coalesce(m.newest, 0) AS newest,
-            cardinality(i.starts) > 0 AND NOT coalesce(m.stopped, false) AND i.n <> ALL (refused) AS goes,
+            cardinality(i.starts) > 0 AND NOT coalesce(m.stopped, false) AS goes,
             i.release AND coalesce(m.newest, 0) <= i.seen AS rests
         FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
     ), judged AS MATERIALIZED (
@@ -44,103 +46,14 @@ _JUDGED = """WITH i AS MATERIALIZED (
         FROM seen s
 """.strip()
 
-CREATE = f"""
-CREATE FUNCTION pg_temp.everloop_write(
-    me TEXT, ttl DOUBLE PRECISION, patience TEXT, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[],
-    posts JSON, commits JSON, budgeted BOOLEAN
-) RETURNS TABLE(
-    n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
-    new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
-) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-    moment DOUBLE PRECISION; elapsed DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
-    used RECORD; full_ TEXT; refused BIGINT[] := '{{}}'; fulls TEXT[] := '{{}}';
-BEGIN
-    IF patience IS NOT NULL THEN
-        PERFORM set_config('lock_timeout', patience, true);
-    END IF;
-    IF cardinality(keys) > 0 THEN
-        SELECT array_agg(s.key), array_agg(s.thread) INTO known, held
-        FROM (SELECT key, thread FROM sessions WHERE key = ANY(keys) ORDER BY key FOR UPDATE) s;
-        IF known IS NULL OR cardinality(known) < cardinality(keys) THEN
-            WITH touched AS (
-                INSERT INTO sessions AS s (key, owner, thread)
-                SELECT u.key, u.owner, u.thread FROM unnest(keys, owners, fresh) AS u(key, owner, thread)
-                WHERE known IS NULL OR u.key <> ALL (known) ORDER BY u.key
-                ON CONFLICT (key) DO UPDATE SET owner = s.owner RETURNING s.key, s.owner, s.thread
-            ), made AS (
-                INSERT INTO threads(id, owner, session, created, archived)
-                SELECT thread, owner, key, {_NOW}, CAST(starts_with(key, '{ASIDE}') AS INT)
-                FROM touched WHERE thread = ANY(fresh)
-            )
-            SELECT held || array_agg(thread) INTO held FROM touched;
-        END IF;
-    END IF;
-    PERFORM 1 FROM threads WHERE id = ANY(named || held) ORDER BY id FOR UPDATE;
-    moment := {_NOW};
-    elapsed := {_ELAPSED};
-    IF posts IS NOT NULL THEN
-        FOR item IN SELECT * FROM json_to_recordset(posts) AS i(
-            n BIGINT, kind TEXT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT, thread TEXT,
-            id BIGINT, state TEXT, unsure BIGINT, receipt TEXT, again_in DOUBLE PRECISION
-        ) LOOP
-            n := item.n; ok := false; number := 0; at_thread := item.thread; answer := NULL;
-            IF item.kind = 'settle' THEN
-                UPDATE outbox o SET state = item.state, unsure = greatest(o.unsure, item.unsure),
-                    receipt = item.receipt, due = moment + item.again_in
-                WHERE o.id = item.id AND o.state = 'sending' AND o.holder = me;
-                ok := FOUND;
-            ELSE
-                IF at_thread IS NULL THEN
-                    SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key AND s.owner = item.owner;
-                END IF;
-                IF item.thread IS NOT NULL AND NOT EXISTS(SELECT 1 FROM threads t WHERE t.id = item.thread) THEN
-                    at_thread := NULL;
-                END IF;
-                IF at_thread IS NULL THEN  -- the session is another's, or the thread was deleted
-                    RETURN NEXT;
-                    CONTINUE;
-                END IF;
-                INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at)
-                VALUES (item.channel, item.event, at_thread, item.owner, item.letter, item.body, moment)
-                ON CONFLICT DO NOTHING RETURNING i.id INTO number;
-                ok := FOUND;
-                IF NOT ok THEN
-                    SELECT i.id, i.thread, i.reply INTO number, at_thread, answer
-                    FROM inbox i WHERE i.channel = item.channel AND i.event = item.event;
-                END IF;
-            END IF;
-            RETURN NEXT;
-        END LOOP;
-    END IF;
-    IF commits IS NULL THEN
-        RETURN;
-    END IF;
-    IF budgeted THEN
-        PERFORM pg_temp.everloop_lock_accounts(commits);
-        FOR item IN {_JUDGED}
-            ) SELECT * FROM judged j WHERE j.fit AND (j.charges IS NOT NULL OR j.reserve IS NOT NULL)
-                AND NOT EXISTS(SELECT 1 FROM inbox x WHERE x.channel = j.channel AND x.event = j.event)
-            ORDER BY j.n
-        LOOP
-            FOR used IN SELECT * FROM json_to_recordset(item.charges) AS c(key TEXT, tokens BIGINT, money BIGINT) LOOP
-                PERFORM pg_temp.everloop_charge(used.key, used.tokens, used.money);
-            END LOOP;
-            IF item.goes AND item.reserve IS NOT NULL THEN
-                SELECT pg_temp.everloop_reserve(r.key, r.owner, r.tokens, r.money, r.bounds) INTO full_
-                FROM json_to_record(item.reserve) AS r(key TEXT, owner TEXT, tokens BIGINT, money BIGINT, bounds JSON);
-                IF full_ IS NOT NULL THEN
-                    refused := refused || item.n;
-                    fulls := fulls || full_;
-                END IF;
-            END IF;
-        END LOOP;
-    END IF;
-    -- All commits at once: a statement for each would cost more than what it does. Of two for one thread the first
-    -- counts: it takes the lease, and with that the other is too late.
-    RETURN QUERY
-    {_JUDGED}
+# The same, of what was judged before.
+_JUDGED_BEFORE = """WITH i AS (
+        SELECT * FROM json_to_recordset(commits) AS i(n BIGINT)
+    ), judged AS MATERIALIZED (
+        SELECT * FROM unnest(kept)
+"""
+
+_WRITE = f"""
     ), letters AS (
         INSERT INTO inbox AS x (channel, event, thread, owner, kind, body, at, taken)
         SELECT j.channel, j.event, j.thread, j.owner, j.letter, j.body, moment, 1
@@ -237,7 +150,120 @@ BEGIN
     )
     SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, fulls[array_position(refused, i.n)],
         t.head, t.epoch, coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
-    FROM i LEFT JOIN final f ON f.n = i.n LEFT JOIN threads_ t ON t.id = f.thread;
+    FROM i LEFT JOIN final f ON f.n = i.n LEFT JOIN threads_ t ON t.id = f.thread;"""
+
+CREATE = f"""
+CREATE TYPE pg_temp.everloop_judged AS (
+    {_ITEM}, whose TEXT, folded BIGINT, had BIGINT, expires DOUBLE PRECISION, stands BIGINT,
+    holder TEXT, newest BIGINT, goes BOOLEAN, rests BOOLEAN, fit BOOLEAN);
+
+CREATE FUNCTION pg_temp.everloop_write(
+    me TEXT, ttl DOUBLE PRECISION, patience TEXT, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[],
+    posts JSON, commits JSON, several BOOLEAN  -- accounts of budgets; NULL: nothing is reserved or charged
+) RETURNS TABLE(
+    n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
+    new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+    moment DOUBLE PRECISION; elapsed DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
+    kept pg_temp.everloop_judged[]; one pg_temp.everloop_judged; place INT;
+    full_ TEXT; refused BIGINT[] := '{{}}'; fulls TEXT[] := '{{}}';
+BEGIN
+    IF patience IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', patience, true);
+    END IF;
+    IF cardinality(keys) > 0 THEN
+        SELECT array_agg(s.key), array_agg(s.thread) INTO known, held
+        FROM (SELECT key, thread FROM sessions WHERE key = ANY(keys) ORDER BY key FOR UPDATE) s;
+        IF known IS NULL OR cardinality(known) < cardinality(keys) THEN
+            WITH touched AS (
+                INSERT INTO sessions AS s (key, owner, thread)
+                SELECT u.key, u.owner, u.thread FROM unnest(keys, owners, fresh) AS u(key, owner, thread)
+                WHERE known IS NULL OR u.key <> ALL (known) ORDER BY u.key
+                ON CONFLICT (key) DO UPDATE SET owner = s.owner RETURNING s.key, s.owner, s.thread
+            ), made AS (
+                INSERT INTO threads(id, owner, session, created, archived)
+                SELECT thread, owner, key, {_NOW}, CAST(starts_with(key, '{ASIDE}') AS INT)
+                FROM touched WHERE thread = ANY(fresh)
+            )
+            SELECT held || array_agg(thread) INTO held FROM touched;
+        END IF;
+    END IF;
+    PERFORM 1 FROM threads WHERE id = ANY(named || held) ORDER BY id FOR UPDATE;
+    moment := {_NOW};
+    elapsed := {_ELAPSED};
+    IF posts IS NOT NULL THEN
+        FOR item IN SELECT * FROM json_to_recordset(posts) AS i(
+            n BIGINT, kind TEXT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT, body TEXT, thread TEXT,
+            id BIGINT, state TEXT, unsure BIGINT, receipt TEXT, again_in DOUBLE PRECISION
+        ) LOOP
+            n := item.n; ok := false; number := 0; at_thread := item.thread; answer := NULL;
+            IF item.kind = 'settle' THEN
+                UPDATE outbox o SET state = item.state, unsure = greatest(o.unsure, item.unsure),
+                    receipt = item.receipt, due = moment + item.again_in
+                WHERE o.id = item.id AND o.state = 'sending' AND o.holder = me;
+                ok := FOUND;
+            ELSE
+                IF at_thread IS NULL THEN
+                    SELECT s.thread INTO at_thread FROM sessions s WHERE s.key = item.key AND s.owner = item.owner;
+                END IF;
+                IF item.thread IS NOT NULL AND NOT EXISTS(SELECT 1 FROM threads t WHERE t.id = item.thread) THEN
+                    at_thread := NULL;
+                END IF;
+                IF at_thread IS NULL THEN  -- the session is another's, or the thread was deleted
+                    RETURN NEXT;
+                    CONTINUE;
+                END IF;
+                INSERT INTO inbox AS i (channel, event, thread, owner, kind, body, at)
+                VALUES (item.channel, item.event, at_thread, item.owner, item.letter, item.body, moment)
+                ON CONFLICT DO NOTHING RETURNING i.id INTO number;
+                ok := FOUND;
+                IF NOT ok THEN
+                    SELECT i.id, i.thread, i.reply INTO number, at_thread, answer
+                    FROM inbox i WHERE i.channel = item.channel AND i.event = item.event;
+                END IF;
+            END IF;
+            RETURN NEXT;
+        END LOOP;
+    END IF;
+    IF commits IS NULL THEN
+        RETURN;
+    END IF;
+    IF several IS NOT NULL THEN
+        IF several THEN
+            PERFORM pg_temp.everloop_lock_accounts(commits);
+        END IF;
+        {_JUDGED}
+        ) SELECT array_agg(ROW(j.*)::pg_temp.everloop_judged ORDER BY j.n) INTO kept FROM judged j;
+        FOR place IN 1..coalesce(cardinality(kept), 0) LOOP
+            one := kept[place];
+            CONTINUE WHEN NOT one.fit OR (one.charges IS NULL AND one.reserve IS NULL);
+            IF one.event IS NOT NULL THEN
+                CONTINUE WHEN EXISTS(SELECT 1 FROM inbox x WHERE x.channel = one.channel AND x.event = one.event);
+            END IF;
+            IF one.charges IS NOT NULL THEN
+                PERFORM pg_temp.everloop_charge(c.key, c.tokens, c.money)
+                FROM json_to_recordset(one.charges) AS c(key TEXT, tokens BIGINT, money BIGINT);
+            END IF;
+            IF one.goes AND one.reserve IS NOT NULL THEN
+                full_ := pg_temp.everloop_reserve(one.reserve, moment);
+                IF full_ IS NOT NULL THEN
+                    refused := refused || one.n;
+                    fulls := fulls || full_;
+                    one.goes := false;
+                    kept[place] := one;
+                END IF;
+            END IF;
+        END LOOP;
+    END IF;
+    -- All commits at once: a statement for each would cost more than what it does. Of two for one thread the first
+    -- counts: it takes the lease, and with that the other is too late.
+    IF several IS NOT NULL THEN
+        RETURN QUERY {_JUDGED_BEFORE}{_WRITE}
+    ELSE
+        RETURN QUERY {_JUDGED}{_WRITE}
+    END IF;
 END $$;
 {budget_functions.CREATE}"""
 

@@ -8,23 +8,25 @@ import msgspec
 from msgspec import Struct
 
 from ..core.mail import Decision, Inbound
+from ..core.overrun import Account
 from ..ports.audit import AuditLine
 from ..ports.budgets import Reservation
 from ..ports.rows import Commit, Lease, OutboxState, Spent, Untaint
 from .batch_function import CALL, NAME, VALUES
-from .budgets import in_order, most_of
+from .budgets import accounts_of, in_order, most_of
 from .codec import bodies_of, body_of, fold_in, kind_of
 from .wire import Statement, text_at, texts
 
 # The columns of CALL before the texts: none is null, so that each is where it always is, after its length.
 _NUMBERS = struct.Struct("!7x 4x? 4xq 4xq 4xq 4x? 4x? 4xq")
 _NO_TEXTS = b"\xff" * 8
+_BOOLEAN = {None: None, False: b"\0", True: b"\1"}
 
 _encode = msgspec.json.Encoder().encode
 
 _Texts = Collection[str]
 Question = tuple[
-    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool
+    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool | None
 ]  # arguments of the function
 
 
@@ -35,7 +37,7 @@ class Item(Struct):
     commits: bool = False
     sessions: tuple[tuple[str, str], ...] = ()  # keys and owners
     threads: tuple[str, ...] = ()
-    budgeted: bool = False  # reserves or charges something
+    accounts: tuple[Account | None, ...] = ()  # in which something is reserved or charged; None: nobody knows which
 
 
 class WriteResult(Struct):
@@ -153,6 +155,7 @@ class _Reserve(Struct):
     tokens: int
     money: int
     bounds: list[_BoundItem]
+    accounts: str
 
 
 class _Commit(Struct, omit_defaults=True):
@@ -232,15 +235,15 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.audit, item.audit_starts = commit.audit, commit.audit_starts
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
-    budgeted = bool(commit.charges or commit.reserve)
+    accounts = _accounts_of(commit) if commit.charges or commit.reserve else ()
     if not commit.posts:
-        return Item(_encode(item), commits=True, threads=(lease.thread,), budgeted=budgeted)
+        return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts)
     item.posts = [
         _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by) for each in commit.posts
     ]
     sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
     threads = tuple(post.thread for post in item.posts if post.thread is not None)
-    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads), budgeted=budgeted)
+    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads), accounts=accounts)
 
 
 def statement(holder: str, lease_seconds: float) -> Statement[Question, WriteResult]:
@@ -256,31 +259,33 @@ def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
     threads: set[str] = set()
     posts: list[bytes] = []
     commits: list[bytes] = []
-    budgeted = False
+    accounts: set[Account | None] = set()
     for number, item in enumerate(items):
         if item.sessions:
             sessions.update(item.sessions)
         threads.update(item.threads)
-        budgeted = budgeted or item.budgeted
+        if item.accounts:
+            accounts.update(item.accounts)
         (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
     fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
-    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits), budgeted
+    several = (None in accounts or len(accounts) > 1) if accounts else None
+    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits), several
 
 
 def _pack(question: Question) -> Sequence[bytes | None]:
-    patience, keys, owners, fresh, threads, posts, commits, budgeted = question
+    patience, keys, owners, fresh, threads, posts, commits, several = question
     waits = None if patience is None else b"%d" % patience
-    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits, b"\1" if budgeted else None
+    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits, _BOOLEAN[several]
 
 
 def _plain(question: Question) -> Sequence[object]:
-    patience, *names, posts, commits, budgeted = question
+    patience, *names, posts, commits, several = question
     waits = None if patience is None else str(patience)
     return (
         waits,
         *(list(texts) or None for texts in names),
         *(json and json.decode() for json in (posts, commits)),
-        budgeted,
+        several,
     )
 
 
@@ -299,7 +304,19 @@ def _reserved(reservation: Reservation) -> _Reserve:
         _BoundItem(bound.account.owner, bound.account.per, bound.account.scope, *most_of(bound.limit))
         for bound in in_order(reservation)
     ]
-    return _Reserve(reservation.key, reservation.owner, reservation.tokens, reservation.money, bounds)
+    r = reservation
+    return _Reserve(r.key, r.owner, r.tokens, r.money, bounds, accounts_of(r))
+
+
+def _accounts_of(commit: Commit) -> tuple[Account | None, ...]:
+    """Two that lock several must do so in one order; whoever needs but one waits in no ring."""
+    known = [each.reserved for each in commit.charges]
+    reservations = [*known, commit.reserve] if commit.reserve else known
+    return tuple({account: None for each in reservations for account in _held_by(each)})
+
+
+def _held_by(reservation: Reservation | None) -> Sequence[Account | None]:
+    return [bound.account for bound in reservation.bounds] if reservation else [None]
 
 
 def _named(inbound: Inbound) -> str | None:

@@ -76,6 +76,7 @@ BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="leases", erase="delete", key="name", prefix="clock:"),
     # Who did what is only ever added to, each line bound to the one before; it names people by their ids alone.
     Belonging(table="audit", erase="keep"),
+    Belonging(table="listening", erase="keep"),  # how a channel stands
     Belonging(table="resumes", erase="keep"),  # where a channel goes on listening
     Belonging(table="everloop_schema", erase="keep"),  # PostgreSQL's version of the schema
     Belonging(table="simulated_time", erase="keep"),  # of tests

@@ -12,25 +12,42 @@ _ACCOUNT = "owner TEXT, per TEXT, scope TEXT"
 CREATE = f"""
 CREATE FUNCTION pg_temp.everloop_charge(named TEXT, used_tokens BIGINT, used_money BIGINT) RETURNS VOID
 LANGUAGE plpgsql AS $$
-DECLARE r RECORD;
 BEGIN
-    DELETE FROM reservations x WHERE x.key = named RETURNING x.tokens, x.money, x.accounts INTO r;
-    IF FOUND THEN
-        UPDATE spending s SET held_tokens = s.held_tokens - r.tokens, held_money = s.held_money - r.money,
-            tokens = s.tokens + coalesce(used_tokens, r.tokens), money = s.money + coalesce(used_money, r.money)
-        FROM json_to_recordset(r.accounts::JSON) AS a({_ACCOUNT})
-        WHERE s.owner = a.owner AND s.per = a.per AND s.scope = a.scope;
-    END IF;
+    WITH gone AS (
+        DELETE FROM reservations x WHERE x.key = named RETURNING x.tokens, x.money, x.accounts
+    )
+    UPDATE spending s SET held_tokens = s.held_tokens - g.tokens, held_money = s.held_money - g.money,
+        tokens = s.tokens + coalesce(used_tokens, g.tokens), money = s.money + coalesce(used_money, g.money)
+    FROM gone g, json_to_recordset(g.accounts::JSON) AS a({_ACCOUNT})
+    WHERE s.owner = a.owner AND s.per = a.per AND s.scope = a.scope;
 END $$;
 
-CREATE FUNCTION pg_temp.everloop_reserve(named TEXT, who TEXT, wanted_tokens BIGINT, wanted_money BIGINT, bounds JSON)
-RETURNS TEXT LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.everloop_reserve(reserve JSON, moment DOUBLE PRECISION) RETURNS TEXT LANGUAGE plpgsql AS $$
 #variable_conflict use_column
-DECLARE a RECORD; places TEXT; taken INT := 0; missing TEXT;
+DECLARE
+    wanted RECORD; a RECORD; wanted_tokens BIGINT; wanted_money BIGINT; taken INT := 0; missing TEXT;
 BEGIN
-    PERFORM pg_temp.everloop_charge(named, NULL, NULL);  -- of a call that was lost
-    FOR a IN SELECT * FROM json_to_recordset(bounds) AS b({_ACCOUNT}, most_tokens BIGINT, most_money BIGINT) LOOP
-        {_TAKE.replace("RETURNING owner", "").format_map(schema.DIALECTS["postgres"])};
+    SELECT * FROM json_to_record(reserve)
+        AS r(key TEXT, owner TEXT, tokens BIGINT, money BIGINT, bounds JSON, accounts TEXT) INTO wanted;
+    wanted_tokens := wanted.tokens;
+    wanted_money := wanted.money;
+    LOOP
+        INSERT INTO reservations(key, owner, tokens, money, at, accounts)
+        VALUES (wanted.key, wanted.owner, wanted_tokens, wanted_money, moment, wanted.accounts)
+        ON CONFLICT DO NOTHING;
+        EXIT WHEN FOUND;
+        PERFORM pg_temp.everloop_charge(wanted.key, NULL, NULL);  -- of a call that was lost
+    END LOOP;
+    FOR a IN SELECT * FROM json_to_recordset(wanted.bounds)
+        AS b({_ACCOUNT}, most_tokens BIGINT, most_money BIGINT)
+    LOOP
+        UPDATE spending s SET held_tokens = s.held_tokens + wanted_tokens, held_money = s.held_money + wanted_money
+        WHERE s.owner = a.owner AND s.per = a.per AND s.scope = a.scope AND (s.resets > moment OR s.resets = 0)
+            AND s.tokens + s.held_tokens + wanted_tokens <= a.most_tokens
+            AND s.money + s.held_money + wanted_money <= a.most_money;
+        IF NOT FOUND THEN  -- perhaps a period begins
+            {_TAKE.replace("RETURNING owner", "").format_map(schema.DIALECTS["postgres"])};
+        END IF;
         IF NOT FOUND THEN
             missing := json_build_object('owner', a.owner, 'per', a.per, 'scope', a.scope)::TEXT;
             EXIT;
@@ -38,16 +55,12 @@ BEGIN
         taken := taken + 1;
     END LOOP;
     IF missing IS NOT NULL THEN
+        DELETE FROM reservations x WHERE x.key = wanted.key;
         UPDATE spending s SET held_tokens = s.held_tokens - wanted_tokens, held_money = s.held_money - wanted_money
-        FROM (SELECT * FROM json_to_recordset(bounds) AS b({_ACCOUNT}) LIMIT taken) AS x
+        FROM (SELECT * FROM json_to_recordset(wanted.bounds) AS b({_ACCOUNT}) LIMIT taken) AS x
         WHERE s.owner = x.owner AND s.per = x.per AND s.scope = x.scope;
-        RETURN missing;
     END IF;
-    SELECT json_agg(json_build_object('owner', b.owner, 'per', b.per, 'scope', b.scope))::TEXT INTO places
-    FROM json_to_recordset(bounds) AS b({_ACCOUNT});
-    INSERT INTO reservations(key, owner, tokens, money, at, accounts)
-    VALUES (named, who, wanted_tokens, wanted_money, {schema.DIALECTS["postgres"]["now"]}, places);
-    RETURN NULL;
+    RETURN missing;
 END $$;
 
 CREATE FUNCTION pg_temp.everloop_lock_accounts(commits JSON) RETURNS VOID LANGUAGE plpgsql AS $$

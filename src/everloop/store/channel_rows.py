@@ -18,8 +18,8 @@ _RESUME = (
     "ON CONFLICT (channel) DO UPDATE SET token = excluded.token, at = excluded.at"
 )
 _REPLY_TO = (
-    "INSERT INTO reply_contexts(session, owner, reply_to, at) VALUES($1, $2, $3, {now}) "
-    "ON CONFLICT (session) DO UPDATE SET reply_to = excluded.reply_to, at = excluded.at"
+    "INSERT INTO reply_contexts(session, owner, reply_to, account, at) VALUES($1, $2, $3, $4, {now}) "
+    "ON CONFLICT (session) DO UPDATE SET reply_to = excluded.reply_to, account = excluded.account, at = excluded.at"
 )
 _POLLED = f"channel IN ({', '.join(map(repr, POLLED))})"
 # Answers that nobody has tried to send wait for someone to come and look: those of a terminal, for example.
@@ -41,15 +41,16 @@ _DROP = f"UPDATE outbox SET state = 'dropped', due = {{now}} WHERE id = $1 AND {
 
 def has_more(inbound: Inbound) -> bool:
     """Whether something is kept with it beside the letter."""
-    return bool(inbound.resume or (isinstance(inbound.letter, Said) and inbound.letter.reply_to))
+    return bool(inbound.resume or inbound.account or (isinstance(inbound.letter, Said) and inbound.letter.reply_to))
 
 
 async def keep_more(ask: Ask, inbound: Inbound) -> None:
     """Also for a letter that is known: that it came again says that its channel has not gone on yet."""
     if inbound.resume:
         await ask(_RESUME, inbound.address.channel, inbound.resume)
-    if isinstance(inbound.letter, Said) and inbound.letter.reply_to:
-        await ask(_REPLY_TO, str(inbound.address), inbound.owner, inbound.letter.reply_to)
+    reply_to = inbound.letter.reply_to if isinstance(inbound.letter, Said) else ""
+    if reply_to or inbound.account:
+        await ask(_REPLY_TO, str(inbound.address), inbound.owner, reply_to, inbound.account)
 
 
 def receipts_in(parts: str) -> tuple[str, ...]:
@@ -74,6 +75,10 @@ class ChannelRows(AuditRows):
                     return letter.reply_to
         rows = await self._ask("SELECT reply_to FROM reply_contexts WHERE session = $1", str(outbound.address))
         return ReplyTo(rows[0][0]) if rows else ReplyTo("")
+
+    async def account_at(self, session: str) -> str:
+        rows = await self._ask("SELECT account FROM reply_contexts WHERE session = $1", session)
+        return str(rows[0][0]) if rows else ""
 
     async def keep_parts(self, row: int, receipts: Sequence[str]) -> bool:
         kept = msgspec.json.encode(receipts).decode()

@@ -19,6 +19,7 @@ from .history import HistoryRows
 from .inbox import InboxRows
 from .jobs import JobRows
 from .ledger import LedgerRows
+from .listening import ListeningRows
 from .outbox import OutboxRows
 from .polled import PolledRows
 from .search import SearchRows
@@ -33,6 +34,7 @@ class ColdStore(
     OutboxRows,
     PolledRows,
     ChannelRows,
+    ListeningRows,
     ArchiveRows,
     SearchRows,
     JobRows,

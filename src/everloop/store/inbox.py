@@ -8,6 +8,7 @@ import msgspec
 from ..core.mail import Inbound, Letter, Mail, Outbound
 from ..ports.conversation import Branch, Deed, ResumeThread
 from ..ports.rows import Action, Receipt, ThreadRow, Whose
+from .amending import amend
 from .channel_rows import keep_more
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
 from .conversations import perform
@@ -43,6 +44,9 @@ class InboxRows(Database):
 
     async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
         return await self._do(lambda ask: _command(ask, inbound, action, reply, otherwise))
+
+    async def amend(self, inbound: Inbound, event: str) -> Receipt | None:
+        return await self._do(lambda ask: amend(ask, inbound, event))
 
     async def mail(self, thread: str) -> list[Mail]:
         rows = await self._ask(f"SELECT id, body FROM inbox WHERE thread = $1 AND {PENDING} ORDER BY id", thread)

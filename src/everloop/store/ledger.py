@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.prompt import Usage
-from ..ports.rows import Grouping, SpentRow, UsedRow
+from ..ports.rows import Grouping, Spent, SpentRow, UsedRow
 from ..readings.used import added
 from .database import Database
 
@@ -66,6 +66,26 @@ class LedgerRows(Database):
                     row = _used_by_tool(day, tool, calls, Usage(*map(int, counts)), cost, own=bool(own))
                     totals[day, tool] = added(totals[day, tool], row) if (day, tool) in totals else row
         return [totals[key] for key in sorted(totals)]
+
+    async def add_spent(self, owner: str, thread: str, spent: Spent, purpose: str) -> None:
+        used = spent.usage
+        await self._change(
+            "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, reasoning, cost, "
+            "purpose, requester, own) VALUES($1, $2, $3, {now}, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            thread,
+            spent.seq,
+            owner,
+            spent.model,
+            used.input,
+            used.output,
+            used.cache_read,
+            used.cache_write,
+            used.reasoning,
+            spent.cost,
+            purpose,
+            spent.requester,
+            int(spent.own),
+        )
 
     async def taken_back(self, thread: str) -> list[SpentRow]:
         return [_spent_row(row) for row in await self._ask(_TAKEN_BACK, thread)]

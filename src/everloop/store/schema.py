@@ -299,6 +299,16 @@ MIGRATIONS: Migrations = [
         """UPDATE outbox SET state = 'dropped', receipt = 'nobody could fetch it then', due = {now}
             WHERE channel = 'platform' AND state IN ('pending', 'sending') AND at < {now} - 86400""",
     ],
+    [
+        # Which account speaks in a conversation of two; "": others read along, or nobody has spoken since.
+        "ALTER TABLE reply_contexts ADD COLUMN account TEXT NOT NULL DEFAULT ''",
+    ],
+    [
+        # How channels stand, by the lease of whoever says so; it is true for as long as they hold that.
+        """CREATE TABLE listening(
+            lease TEXT PRIMARY KEY, holder TEXT NOT NULL, state TEXT NOT NULL, why TEXT NOT NULL,
+            since {real} NOT NULL){clustered}""",
+    ],
 ]
 
 

@@ -186,6 +186,7 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         "/api/users/{id}/erase",  # with their name
         "/api/me/keys/{name}",  # the owner's are the house's
         "/api/me/credentials/{name}",  # nobody guesses a host
+        *(f"/api/channels/{{name}}{more}" for more in ("", "/test", "/login")),  # nor a channel and its settings
     }
     assert {path for _, path in documented - reached} <= untried
 

@@ -37,7 +37,7 @@ class PlayedBook(Book):
             self._tape.compare(seq, start, self.thread)
         return await super().write(*starts)
 
-    async def absorb(self, steering: Steering, people: People) -> None:
+    async def absorb(self, steering: Steering, people: People, now: float = 0.0) -> None:
         self._settle_broken()
         while coming := self._tape.coming:
             if isinstance(coming, Resumed):

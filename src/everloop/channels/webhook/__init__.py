@@ -4,6 +4,7 @@ The form is that of Standard Webhooks (https://www.standardwebhooks.com): the he
 webhook-signature, which is an HMAC-SHA256 over all three: id, timestamp and body.
 """
 
-from .wire import Webhook, check_keys, check_settings, open_channel
+from .setup import SETUP
+from .wire import MANIFEST, Webhook, check_keys, check_settings, open_channel
 
-__all__ = ["Webhook", "check_keys", "check_settings", "open_channel"]
+__all__ = ["MANIFEST", "SETUP", "Webhook", "check_keys", "check_settings", "open_channel"]

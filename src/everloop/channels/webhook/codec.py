@@ -115,7 +115,8 @@ def body_of(part: OutgoingPart) -> bytes:
         "approval": part.approval,
         "files": [file.name for file in part.files],
     }
-    return msgspec.json.encode({**told, "plain": part.plain} if part.plain else told)
+    more = {"plain": part.plain, "links": {file.name: file.link for file in part.files if file.link}}
+    return msgspec.json.encode({**told, **{name: value for name, value in more.items() if value}})
 
 
 def signed_headers(secret: bytes, id: str, now: float, body: bytes) -> dict[str, str]:

@@ -10,14 +10,22 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
-from ...errors import ChannelDown, HostHungUp, HostUnreachable, SettingsError, Undeliverable
+from ...errors import (
+    ChannelDown,
+    HostFailed,
+    HostHungUp,
+    HostTimeout,
+    HostUnreachable,
+    SettingsError,
+    Undeliverable,
+)
 from ...ports import Deliver, Http
-from ...ports.channel import Hook, HookAnswer, HookRequest, Manifest, OutgoingPart, Traits
+from ...ports.channel import Hook, HookAnswer, HookRequest, Manifest, OutgoingPart, Probed, Traits
 from .codec import Unreadable, Unsigned, body_of, check, id_of, parse, secret_of, signed_headers
 
 _log = logging.getLogger("everloop.channels.webhook")
 
-MANIFEST = Manifest("webhook", Traits(once=True))
+MANIFEST = Manifest("webhook", Traits(once=True, addressed=True))
 LARGEST = 256_000  # bytes of a webhook
 LEAST = 200  # units of the shortest part that an answer can be split into
 SECONDS = 20.0  # for the receiver to answer
@@ -122,6 +130,18 @@ class Webhook:
         if delivered.refused:
             return _told(422, error=delivered.refused)
         return _told(202 if delivered.fresh else 200, id=id, letter="accepted" if delivered.fresh else "known")
+
+    async def probe(self) -> Probed:
+        """Whether anybody answers at the address. What they answer to a HEAD, which no program need know, says nothing
+        of how they take answers."""
+        try:
+            async with self._http.request("HEAD", self._url, seconds=SECONDS) as answer:
+                status = answer.status
+        except (HostUnreachable, HostTimeout, HostFailed) as error:
+            raise ChannelDown(str(error)) from error
+        if status >= 500:
+            raise ChannelDown(f"the receiver answered {status}")
+        return Probed(account=urlsplit(self._url).hostname or "")
 
     async def send(self, part: OutgoingPart) -> str:
         id, body, now = id_of(part), body_of(part), self._clock()

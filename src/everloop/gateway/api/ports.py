@@ -7,9 +7,11 @@ from ...core.overrun import Per
 from ...core.people import Role
 from ...core.personas import PersonaChoice
 from ...ports import FileRecord, WorkspaceFiles
+from ...ports.channel import Probed, Setup, SetupField
 from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
+from ...ports.listening import ChannelRow
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
 
@@ -111,6 +113,38 @@ class PersonaBook(Protocol):
     async def use(self, name: str, place: str) -> str: ...
 
     async def answering(self, thread: str, session: str, person: str, role: Role) -> PersonaChoice: ...
+
+
+class AddedChannel(Protocol):
+    """A channel that was set up."""
+
+    @property
+    def row(self) -> ChannelRow: ...
+
+    @property
+    def probed(self) -> Probed | None: ...
+
+
+class ChannelBook(Protocol):
+    """Channels, and how they are set up. Raises EverloopError with a way out, and StoreError; no secret is told."""
+
+    async def is_there(self, name: str) -> bool: ...
+
+    async def rows(self) -> Sequence[ChannelRow]: ...
+
+    async def row(self, name: str) -> ChannelRow: ...
+
+    def setup(self, name: str) -> Setup: ...
+
+    def login_fields(self, name: str) -> Sequence[SetupField]: ...
+
+    async def test(self, name: str) -> Probed | None: ...
+
+    async def add(self, name: str, given: Mapping[str, Any], *, test: bool = True) -> AddedChannel: ...
+
+    async def log_in(self, name: str, answers: Mapping[str, str]) -> AddedChannel: ...
+
+    async def remove(self, name: str) -> list[str]: ...
 
 
 class SessionFinder(Protocol):
@@ -291,6 +325,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def personas(self) -> PersonaBook: ...
+
+    @property
+    def channels(self) -> ChannelBook: ...
 
     @property
     def own_keys(self) -> OwnKeyKeeper: ...

@@ -1,0 +1,35 @@
+"""Voice messages as text."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from ..core.prompt import Usage
+
+
+class Speech(Struct, frozen=True):
+    """`usage` is as the host counts it, all 0 where it does not; `seconds` is how long it says the sound is."""
+
+    text: str
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+class Transcriber(Protocol):
+    @property
+    def name(self) -> str:
+        """provider/model"""
+        ...
+
+    @property
+    def longest(self) -> float:
+        """Seconds of a voice message."""
+        ...
+
+    async def transcribe(self, data: bytes, name: str) -> Speech:
+        """Raises ProviderError."""
+        ...
+
+    def price(self, usage: Usage, seconds: float) -> float | None:
+        """Dollars; None: nobody knows."""
+        ...
