@@ -4,9 +4,10 @@ the platform that this is to the conformance suite."""
 import asyncio
 import ssl
 from base64 import b64decode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from email import message_from_bytes
+from email.message import EmailMessage
 from email.policy import default
 from itertools import count
 
@@ -14,7 +15,7 @@ from everloop.channels.email import open_channel
 from everloop.channels.email.wire import Email
 from everloop.net.trusted import TrustedHttp
 from everloop.testing import Trouble
-from everloop.testing.conformance import LONG, Platform
+from everloop.testing.platform import LONG, Platform
 from tests.channels.email.servers import PASSWORD, MailServer, written
 
 PUT_OFF = b"451 4.7.1 Greylisted, please try again in 1 second\r\n"
@@ -148,7 +149,7 @@ class MailPlatform(Platform):
     def __init__(self, server: MailServer, http: TrustedHttp) -> None:
         super().__init__()
         self.address = f"bot{next(_NUMBERS)}@agent.example"
-        self.ids: list[str] = []
+        self._files: list[tuple[str, bytes]] = []
         self._server = server
         self._http = http
         self.relay = Relay(server.ports["smtp"], self._next_trouble, self._take)
@@ -161,12 +162,31 @@ class MailPlatform(Platform):
         return self._troubles[0] if self._troubles else None
 
     def _take(self, data: bytes) -> None:
-        self.ids.append(str(message_from_bytes(data)["Message-ID"]))
+        mail = message_from_bytes(data, policy=default)
+        self._files += [(str(each.get_filename()), each.get_content().encode()) for each in mail.iter_attachments()]
         self.receive("", text_of(data))
 
+    def files(self) -> Sequence[tuple[str, bytes]]:
+        return self._files
+
     async def say(self, event: str, text: str) -> None:
+        await self._post(event, written(text, id=f"{event}@people.example", References="<root@people.example>"))
+
+    async def say_with_file(self, event: str, text: str, name: str, data: bytes) -> bool:
+        message = EmailMessage()
+        message["From"], message["Message-ID"] = "anna@people.example", f"<{event}@people.example>"
+        message.set_content(text)
+        message.add_attachment(data, "application", "octet-stream", filename=name)
+        await self._post(event, message.as_bytes())
+        return True
+
+    async def pass_by(self) -> bool:
+        mail = written("I am away", id="away@people.example", Auto_Submitted="auto-replied")
+        await asyncio.to_thread(self._server.post, mail, "anna@people.example", self.address)
+        return True
+
+    async def _post(self, event: str, mail: bytes) -> None:
         before = self._read()
-        mail = written(text, id=f"{event}@people.example", References="<root@people.example>")
         await asyncio.to_thread(self._server.post, mail, "anna@people.example", self.address)
         while self._read() == before:  # noqa: ASYNC110
             await asyncio.sleep(0.01)  # a mailbox tells nobody that a mail was marked as read

@@ -62,7 +62,6 @@ class MailAccount(Struct, forbid_unknown_fields=True, frozen=True):
     unseen_days: Annotated[int, Meta(ge=0, le=365)] = 0
     largest_mail: Annotated[int, Meta(ge=10_000, le=100_000_000)] = 25_000_000
     poll_seconds: Annotated[int, Meta(ge=1, le=3600)] = 60
-    enabled: bool = True
 
     @property
     def servers(self) -> tuple[str, ...]:

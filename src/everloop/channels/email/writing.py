@@ -12,7 +12,7 @@ from email.policy import SMTP
 from email.utils import format_datetime, formataddr
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...errors import Undeliverable
 from ...ports.channel import OutgoingFile, OutgoingPart
@@ -92,7 +92,8 @@ def _body(part: OutgoingPart, limit: int) -> bytes:
             room -= len(file.data)
             enclosed.append(file)
         else:
-            named.append(f"{one_line(file.name)}: {file.link}" if file.link else one_line(file.name))
+            why = file.why or ("it is too large" if file.data else "")
+            named.append(one_line(structs.replace(file, data=b"", why=why).mention))
     text = "\n\n".join([part.text.encode("utf-8", "replace").decode(), *named]).strip()
     shown = render(text, EMAIL, 0)[0]
     message = EmailMessage(policy=SMTP)
