@@ -103,6 +103,7 @@ def _read(raw: bytes, place: str, ours: Ours, oversized: int) -> Mail:
         name=author.name if known else f"{author.name or author.address} (not verified)",
         replies=any(thread_in(id, ours.domain) is not None for id in named),
         quoted=quoted,
+        unproven=not known,
     )
     servers = tuple(read_results(each).server for each in results[:1])
     return Mail(incoming, files, ignored, known, _date(headers), servers)
