@@ -26,6 +26,7 @@ from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 PLUGINS = "everloop.channels"
 OURS = {
     "webhook": "everloop.channels.webhook",
+    "telegram": "everloop.channels.telegram",
     "matrix": "everloop.channels.matrix",
 }
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already

@@ -31,8 +31,9 @@ UNREADABLE = (
 
 
 class MatrixResume(Struct, frozen=True, omit_defaults=True):
-    """Where to go on, and the invitations that still wait."""
+    """Where to go on, and the invitations that still wait. They are one account's: of another's nothing is known."""
 
+    user: str = ""
     since: str = ""
     invitations: tuple[Invitation, ...] = ()
 
@@ -66,6 +67,8 @@ class Listening:
     async def run(self, resume: str) -> None:
         """For ever. Raises HomeserverRefused, ChannelDown, StoreError and what Http raises."""
         kept = read_resume(resume)
+        if kept.user != self._us.user:
+            kept = MatrixResume(self._us.user)
         self._joining.waiting.update({each.room: each for each in kept.invitations})
         async with asyncio.TaskGroup() as group:
             self._joining.start(group)
@@ -77,7 +80,7 @@ class Listening:
         self._joining.take(synced.invited)
         rooms = synced.joined.items()
         heard = [*chain(*await each_of(rooms, lambda each: self._read(each[0], each[1], group)))]
-        now = MatrixResume(synced.next, tuple(self._joining.waiting.values()))
+        now = MatrixResume(self._us.user, synced.next, tuple(self._joining.waiting.values()))
         if heard:
             await deliver_all(self._deliver, heard, msgspec.json.encode(now).decode())
         elif now != kept:
