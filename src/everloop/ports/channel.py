@@ -326,6 +326,14 @@ class Setup(Struct, frozen=True, kw_only=True):
     fields: tuple[SetupField, ...]
 
 
+@runtime_checkable
+class KnowsPeople(Protocol):
+    """A Deliver that can be asked about an account before it has said anything: of who invites us, for example."""
+
+    async def knows(self, account: str) -> bool:
+        """Whether it belongs to somebody whom the owner has let in. Raises StoreError."""
+
+
 class Admission(Protocol):
     """Who may speak on a channel, decided before anything is committed."""
 

@@ -71,6 +71,12 @@ class AdmitByPolicy:
         await self._pace.read()
         return self._slowed(decided, incoming) or self._due(decided, incoming)
 
+    async def knows(self, manifest: Manifest, account: str) -> bool:
+        """Whether this account stands in the list of those who are answered; without one, whether it is a person's."""
+        if self.policy.allow_from:
+            return account in self.policy.allow_from
+        return await self._people.knows(manifest, account)
+
     async def _decline(self, why: str, manifest: Manifest, incoming: Incoming) -> Declined:
         if why != NOT_LISTED or not incoming.direct or incoming.replaces:
             return Declined(why)
