@@ -188,11 +188,14 @@ class HookAnswer(Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
+ANY_PATH = "*"
+
+
 class Hook(Struct, frozen=True):
     """A route that the gateway mounts at /hooks/<channel><path>. It is open to all: the channel checks who asks."""
 
     method: Literal["GET", "POST"]
-    path: str  # "", or /… for a further one
+    path: str  # "", or /… for a further one, or ANY_PATH
     answer: Callable[[HookRequest], Awaitable[HookAnswer]]
     largest: int = 1_000_000  # bytes of a body
 
