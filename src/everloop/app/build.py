@@ -30,6 +30,7 @@ from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.sandbox.port import Sandbox
+from ..tools.sent_messages import abilities_of
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
@@ -141,7 +142,7 @@ class Builder:
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
             await self.prompt_files.look()
         personas = personas_of(settings)
-        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
+        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, abilities_of(self._given.channels))
         return Built(
             settings,
             choice.model,
@@ -247,6 +248,7 @@ class Builder:
             quota_of=self._storage.bounded.quota_of,
             bounded=self._storage.bounded,
             credentials=self._credentials,
+            open_channels=self._given.channels,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

@@ -79,7 +79,15 @@ class Reception:
         async with self._files.alone(event):
             if await self._store.came(self.name, event):
                 return Delivered(fresh=False)
+            if incoming.replaces and not await self._waits(incoming):  # before anything is fetched for it, or paid
+                return Delivered(refused=ANSWERED)
             return await self._commit(incoming, decided, address, event, resume)
+
+    async def _waits(self, incoming: Incoming) -> bool:
+        """Whether what it changes still waits for its answer."""
+        replaced = _event_of(structs.replace(incoming, event=incoming.replaces))
+        found = await self._store.newest(self.name, replaced, replaced)
+        return found is not None and not found.ended
 
     async def _commit(
         self, incoming: Incoming, decided: Admitted, address: Address, event: str, resume: str
