@@ -15,6 +15,7 @@ from everloop.core.log import ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Amendment, Inbound, Said
 from everloop.core.message import said, text_of
 from everloop.core.thread import Thread
+from everloop.ports import Store
 from everloop.readings.amendments import CHANGED
 from everloop.runtime.book import Book
 from everloop.runtime.people import KnownPeople
@@ -46,7 +47,7 @@ class Quiet:
 
 
 class Town:
-    def __init__(self, store: SqliteStore, steering: Any) -> None:
+    def __init__(self, store: Store, steering: Any) -> None:
         self.store = store
         self.steering = steering
         self.room = Address("fake", secrets.token_hex(8))
@@ -107,7 +108,7 @@ class Town:
             book.keep(ModelSaid("answer", model="m"))
 
 
-async def live(store: SqliteStore, deeds: Sequence[Deed], steering: str) -> Town:
+async def live(store: Store, deeds: Sequence[Deed], steering: str) -> Town:
     town = Town(store, steering)
     for deed in deeds:
         await town.do(deed)
@@ -132,10 +133,11 @@ async def check(town: Town) -> None:
     assert await town.store.unfinished(town.thread) == []
 
 
+ALL_DEEDS = ("say", "say", "say", "change", "take back", "wait", "drive", "kill before", "kill within")
 DEEDS = st.lists(
     st.builds(
         Deed,
-        st.sampled_from(["say", "say", "say", "change", "take back", "wait", "drive", "kill before", "kill within"]),
+        st.sampled_from(ALL_DEEDS),
         st.integers(0, 5),
     ),
     max_size=14,

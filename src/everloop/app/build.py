@@ -161,8 +161,9 @@ class Builder:
         """Of channels only where none is opened; who opens them tells more of them."""
         if self._given.listens:
             return unused(settings, switched_on(settings.channels))
+        brought = {each.manifest.name for each in self._given.channels}
         wrong = [each.sentence for each in wrong_in(settings, self._home)]
-        return (*wrong, *unused(settings, known_channels(settings)))
+        return (*wrong, *unused(settings, known_channels(settings) | brought))
 
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():

@@ -92,8 +92,9 @@ class ConfiguredChannels:
             if again or self._files.is_stale() or self._kept != await self._secrets():
                 await self.follow()
 
-    async def follow(self) -> None:
-        """Take over what the settings and the vault say by now. What cannot be read changes nothing."""
+    async def follow(self, *, surely: bool = False) -> None:
+        """Take over what the settings and the vault say by now. What cannot be read changes nothing, nor does half of a
+        file; `surely`: we have written it ourselves."""
         async with self._alone:
             self._files.see()
             try:
@@ -101,7 +102,7 @@ class ConfiguredChannels:
             except (SettingsError, OSError) as error:
                 self._complain(f"the channels stay as they were: {error}")
                 return
-            if self._files.is_being_written():
+            if self._files.is_being_written() and not surely:
                 return  # it is looked at again
             self._problem, self._settings = "", wanted
             self._kept = await self._secrets()
