@@ -33,8 +33,8 @@ def message_tool(
     channels: Mapping[str, Traits] = DOORS,
     opened: Mapping[str, Channel] = {},
 ) -> Tool:
-    """`wake` says that a thread has mail; `channels` are those that are known here, by name, `opened` those that are now
-    open."""
+    """`wake` says that a thread has mail; `channels` are those that are known here, by name, `opened` those that are
+    open now."""
 
     def risk_of_message(args: dict[str, Any], situation: Circumstances) -> Risk:
         """Where others read along, it speaks to them."""
