@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -155,7 +156,8 @@ class ConfiguredChannels:
             return Unopened(name, f"channels.{name}: the program that runs here has opened one of this name itself")
         try:
             channel = opened(name, wanted.values, self._http())
-            self._channels.start(channel, self._admission(channel, wanted.policy))
+            hide = partial(without_secrets_of, wanted.values)
+            self._channels.start(channel, self._admission(channel, wanted.policy), hide)
         except SettingsError as error:
             return Unopened(name, str(error))
         except Exception as error:  # the border to the channel, which is asked for its web hooks
