@@ -10,7 +10,7 @@ from ..ports.listening import ListeningState
 
 _log = logging.getLogger("everloop.channels")
 
-SETTLED = 3.0  # seconds without a failure, after which it is said that it listens
+SETTLED = 2.0  # seconds without a failure, after which it is said that it listens
 CALM = 45.0  # after it has failed: a platform that cannot be reached takes its time to say so
 
 Work = Callable[[], Awaitable[object]]
