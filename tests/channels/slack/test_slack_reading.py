@@ -168,7 +168,7 @@ def test_a_button_is_what_one_would_type():
     approve, deny = press(pressed("everloop_approve")), press(pressed("everloop_deny"))
     assert approve is not None
     assert deny is not None
-    assert (approve.text, deny.text) == ("/approve kiwi", "/approve kiwi no")
+    assert (approve.text, deny.text) == ("/approve kiwi", "/deny kiwi")
     assert (approve.chat, approve.thread, approve.account, approve.direct) == ("C1", "9.1", "U1", False)
     assert (approve.event, approve.mentioned) == ("C1:9.3:press:9.4:U1", True)
 
