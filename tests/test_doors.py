@@ -34,7 +34,8 @@ HTTP_CLIENTS = {
     "aiohttp", "http.client", "httpcore", "httpx", "httpx2", "requests", "urllib.request", "urllib3", "websockets",
 }  # fmt: skip
 WEB_SERVERS = {
-    "testing/discord_server.py", "testing/event_gateway.py", "testing/model_server.py", "testing/telegram_server.py",
+    "testing/discord_server.py", "testing/event_gateway.py", "testing/model_server.py", "testing/slack_server.py",
+    "testing/telegram_server.py",
     "gateway",
 }  # fmt: skip
 TO_ITSELF = {("providers/embedded/llama.py", "http.client")}  # speaks to its own library, through a Unix socket

@@ -25,9 +25,7 @@ from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 
 PLUGINS = "everloop.channels"
 OURS = {
-    "webhook": "everloop.channels.webhook",
-    "discord": "everloop.channels.discord",
-    "telegram": "everloop.channels.telegram",
+    name: f"everloop.channels.{name}" for name in ("discord", "email", "matrix", "slack", "telegram", "webhook")
 }
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")

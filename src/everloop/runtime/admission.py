@@ -6,7 +6,7 @@ while it holds, and is let in when the owner names it. In a group nobody is told
 """
 
 from collections.abc import Callable, Container
-from typing import assert_never
+from typing import Protocol, assert_never, runtime_checkable
 
 from ..core.people import Strangers, chat_of
 from ..ports import Directory
@@ -21,8 +21,20 @@ PAIR = (
     "I do not know you yet. Ask the person who runs me to let you in: `everloop users pair {code}`, or `/pair {code}` "
     "where they speak with me. The code holds for a day. What you wrote was not kept: say it again then."
 )
+UNPROVEN = (
+    "I cannot tell whether you have written this: anyone could write in your name, and nobody proves to me that it was "
+    "you. What you wrote was not kept. Whoever runs me is told more by `everloop channels test {channel}`."
+)
 BLOCKED = "this account is blocked"
 UNKNOWN = "this account belongs to nobody who is known here"
+
+
+@runtime_checkable
+class KnowsAccounts(Protocol):
+    """An Admission that can be asked who somebody is."""
+
+    async def knows(self, manifest: Manifest, account: str) -> bool:
+        """Raises StoreError."""
 
 
 class AdmitPeople:
@@ -47,10 +59,18 @@ class AdmitPeople:
         person = await self._directory.known_by(account)
         if person and person.blocked:
             return Declined(BLOCKED)
+        if incoming.unproven:
+            return self._unproven(account, manifest, incoming, is_known=person is not None)
         if person is None and account not in self._given and (declined := await self._met(account, manifest, incoming)):
             return declined
         author = person.id if person else account
         return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
+
+    async def knows(self, manifest: Manifest, account: str) -> bool:
+        """Whether this account is that of a person who may speak."""
+        name = author_of(manifest.name, account)
+        person = await self._directory.known_by(name)
+        return not person.blocked if person else name in self._given
 
     async def author(self, manifest: Manifest, incoming: Incoming) -> str:
         """Who writes, a person or an account that is nobody's; "" for one who is blocked."""
@@ -59,6 +79,15 @@ class AdmitPeople:
         if person and person.blocked:
             return ""
         return person.id if person else account
+
+    def _unproven(self, account: str, manifest: Manifest, incoming: Incoming, *, is_known: bool) -> Admitted | Declined:
+        """A stranger, also if the account was linked to somebody; no code is told and none is taken."""
+        strangers = self._strangers() or self._usual
+        if strangers == "guest" and not is_known:
+            return Admitted(account, account if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
+        if strangers == "ignore" or not incoming.direct:
+            return Declined(UNKNOWN)
+        return Declined(UNKNOWN, account, UNPROVEN.format(channel=manifest.name))
 
     async def _linked(self, account: str, incoming: Incoming) -> Person | None:
         """Who says the code that somebody has asked for elsewhere is the same person here, from now on."""

@@ -12,6 +12,7 @@ from ..ports import Admission, Arrivals, Channel, Hooked
 from ..ports.channel import Admitted, Declined, Delivered, Hook, HookAnswer, HookRequest, Incoming
 from ..ports.policy import USUAL_POLICY, ChannelPolicy
 from ..readings.keys import author_of, escaped
+from .admission import KnowsAccounts
 from .inbox import Inbox
 from .incoming_files import Enclose, IncomingFiles
 from .live import Live
@@ -59,6 +60,9 @@ class Reception:
 
     async def skip_to(self, resume: str) -> None:
         await self._store.keep_resume(self.name, resume)
+
+    async def knows(self, account: str) -> bool:
+        return isinstance(self._admission, KnowsAccounts) and await self._admission.knows(self._manifest, account)
 
     async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
         delivered = await self._take(incoming, resume)
