@@ -8,10 +8,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
-from everloop.net.trusted import TrustedHttp
-from everloop.testing.discord_server import DiscordServer
-from everloop.testing.slack_server import SlackServer
-from everloop.testing.telegram_server import TelegramServer
 from tests.channels.discord.platform import TOKEN as DISCORD_TOKEN
 from tests.channels.email.servers import MailServer, written
 from tests.channels.matrix.somebody import somebody
@@ -19,6 +15,11 @@ from tests.channels.matrix.synapse import running
 from tests.channels.receiver import SECRET, Program, message, post
 from tests.channels.slack.platform import settings_of
 from tests.channels.telegram.stand import TOKEN as TELEGRAM_TOKEN
+
+from everloop.net.trusted import TrustedHttp
+from everloop.testing.discord_server import DiscordServer
+from everloop.testing.slack_server import SlackServer
+from everloop.testing.telegram_server import TelegramServer
 
 MARK = "(may be repeated) "
 _ANSWER = re.compile(rf"(?:{re.escape(MARK)})?you said [\w-]+")
