@@ -125,9 +125,10 @@ class Email:
         seen = await self._servers_seen(imap)
         if any(each in self._ours.servers for each in seen):
             return []
-        told = (
-            f"The last mails name {', '.join(seen)}." if seen else "The last mails name none: send one, and try again."
-        )
+        told = "The last mails name none: send one from elsewhere, and try again. If there is still none, see senders."
+        if seen:
+            ours = "set channels.email.authserv_id to the one that is your own server's"
+            told = f"The last mails name {', '.join(seen)}: {ours}."
         if self._ours.servers:
             return [f"No mail has a result of {' or '.join(self._ours.servers)} (authserv_id). {told}"]
         return [f"Every sender is a stranger until authserv_id names your mail server. {told}"]
