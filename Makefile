@@ -58,6 +58,7 @@ TESTS = dev,walk,postgres,gateway,s3,$(CHAT)
 	@$(call package,smtpd,opensmtpd)
 	@$(call package,/usr/lib/postgresql/*/bin/postgres,postgresql)
 	@$(oldest)
+	@$(synapse)
 	@touch .venv/.run $@
 
 # uv does not read pip's settings, so pip may reach an index that uv cannot.
@@ -76,8 +77,22 @@ oldest = { \
 	command -v uv >/dev/null && uv pip install --python .venv/bin/python $$from "$$wanted" || \
 		.venv/bin/python -m pip install $$from "$$wanted" || true; } </dev/null >&2
 
-# The tests of the sandbox want bubblewrap, those of the page a browser, those of the store a pooler and a server with
-# TLS and those of e-mail its servers, which pip does not have: $(1) is the program, $(2) Debian's package. No service is started, which is what
+# The tests of the Matrix channel speak with a real homeserver. It is under the AGPL and is run as a program of its own:
+# nothing here imports it. Where it cannot be had, they skip and say so.
+SYNAPSE = matrix-synapse==1.163.2
+synapse = { \
+	[ "$$(cat .venv/synapse/.is 2>/dev/null)" = '$(SYNAPSE)' ] || { \
+		rm -rf .venv/synapse; \
+		echo 'installing $(SYNAPSE) …'; \
+		{ command -v uv >/dev/null && uv venv --python .venv/bin/python .venv/synapse && \
+			uv pip install --python .venv/synapse/bin/python '$(SYNAPSE)' || { \
+			.venv/bin/python -m venv --clear .venv/synapse && \
+			.venv/synapse/bin/python -m pip install '$(SYNAPSE)'; }; } && \
+			echo '$(SYNAPSE)' >.venv/synapse/.is || rm -rf .venv/synapse; \
+	} || true; } </dev/null >&2
+
+# The tests of the sandbox want bubblewrap, those of the page a browser, those of the store a pooler and a server with TLS
+# and those of e-mail its servers, which pip does not have: $(1) is the program, $(2) Debian's packages. No service is started, which is what
 # policy-rc.d says. Where it cannot be had, they skip and say so.
 package = { command -v $(1) || [ "$$(id -u)" != 0 ] || ! command -v apt-get || { \
 	policy=/usr/sbin/policy-rc.d; \

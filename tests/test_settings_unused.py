@@ -36,3 +36,17 @@ def test_of_settings_that_all_count_nothing_is_said():
 @pytest.mark.parametrize("kept", ["telegram", 7, ["telegram"]])
 def test_what_is_no_table_is_named_as_a_whole(kept):
     assert unused(Settings(channels=kept)) == (TELEGRAM.replace("telegram", "*"),)
+
+
+@pytest.mark.parametrize(
+    "off", [{"enabled": "false"}, {"enabled": "False"}, {"disabled": "true"}, {"Enabled": 0}, None]
+)
+def test_what_is_switched_off_in_words_is_off(off):
+    is_off = off != {"Enabled": 0}
+    assert unused(Settings(channels={"telegram": off})) == (() if is_off else (TELEGRAM,))
+
+
+@pytest.mark.parametrize(("name", "called"), [("whatsapp", "WhatsApp"), ("qq", "QQ"), ("mochat", "Mochat")])
+def test_what_another_agent_would_speak_on_is_said_to_be_missing_here(name, called):
+    sentence = f"channels.{name} is set, but this version has no channel for {called}: nothing listens there."
+    assert unused(Settings(channels={name: {"enabled": True, "bridgeUrl": "ws://x"}})) == (sentence,)

@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from everloop.app import open_desk
+from everloop.app.channels import OURS
 from everloop.app.persona_desk import open_personas
 from everloop.app.records import open_records
 from everloop.errors import MailRefused
+from everloop.ports.channel import DOORS
 from everloop.testing import RecordingChannel, ScriptedModel
 
-KNOWN = "there is api, cli, openai, page, platform, webhook"
+KNOWN = f"there is {', '.join(sorted((*DOORS, *OURS)))}"
 
 
 @pytest.mark.parametrize("place", ["channel:telegran", "server:telegran/7", "chat:telegran:7", "thread:telegran:7:8"])

@@ -182,7 +182,7 @@ def test_settings_that_cannot_work_are_refused_with_a_sentence(values, sentence)
 
 def test_the_channels_of_the_settings_are_those_that_somebody_brings():
     wanted = {"url": "http://127.0.0.1:1/x", "secret": "${HOOK_SECRET}", "previousSecret": "p" * 16}
-    settings = Settings(channels={"webhook": wanted, "telegram": {"token": "x"}})
+    settings = Settings(channels={"webhook": wanted, "nobodys": {"token": "x"}})
     channel = opened("webhook", values_of("webhook", wanted, {"HOOK_SECRET": "s" * 32}), Receiver())
     assert (channel.manifest.name, known(settings)) == ("webhook", {"webhook"})
     off = Settings(channels={"webhook": {**wanted, "enabled": False}})

@@ -26,6 +26,7 @@ from everloop.readings.commands import COMMANDS, SlashCommand
 from everloop.settings import Settings
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool
+from tests.tools.board import Board
 
 from .asked import PEOPLE, SEARCH, all_rows, introduce, new_token, routes, specs
 from .matrix import DOCS, ROLES, TABLE, command_rows, may_ask, page_of, route_rows, tool_rows, view_rows, written
@@ -205,7 +206,7 @@ async def house(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[everl
         return Say("done") if shown.step or "tools" not in shown.asked else [Call(name, {}) for name in names]
 
     home = tmp_path_factory.mktemp("house") / "home"
-    async with everloop.open(home, SEARCH, provider=ScriptedModel(plays), roles=roles) as agent:
+    async with everloop.open(home, SEARCH, provider=ScriptedModel(plays), roles=roles, channels=[Board()]) as agent:
         for person in PEOPLE.values():  # the tools for credentials are for those who keep one
             await agent.credentials.keep(person, "api", KeptCredential("a-value-of-its-own", ("api.example.com",)))
         yield agent
@@ -229,7 +230,7 @@ async def test_every_tool_is_offered_to_each_role_and_run_for_it_as_it_is_declar
 ):
     """The model calls all that there are, whether it was offered them or not."""
     known, person = await specs(tmp_path), PEOPLE[role]
-    session = "cli:tools" if person == "owner" else f"{person}:tools"
+    session = f"board:{role.name}"  # on a channel that has all that a channel can have
     await house.ask("all tools", session, author=person)
     row = await house.store.session(session)
     told = [entry for entry in await house.store.read(row.id) if isinstance(entry, CallReturned)]

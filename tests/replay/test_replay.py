@@ -98,6 +98,14 @@ FAILED = [HELLO, CALLED, ModelFailed("key", "no key"), GaveUp("key", "no key (er
     [
         pytest.param([HELLO, CALLED, DONE], id="a plain answer"),
         pytest.param(WORK, id="a read and an effect"),
+        pytest.param([HELLO, structs.replace(HELLO, mail=2), CALLED, DONE], id="two messages in one go"),
+        pytest.param(
+            [
+                *(HELLO, CALLED, ModelSaid("", (LOOK,)), CallReturned(3, 0, "seen")),
+                *(structs.replace(HELLO, parts=said("I meant: hi"), mail=0), CALLED, DONE),
+            ],
+            id="a message that was changed while its turn ran",
+        ),
         pytest.param(ASKED, id="a denied call"),
         pytest.param(FAILED, id="a turn that was given up"),
         pytest.param(log_with(Resumed("a process")), id="killed while the model answered"),

@@ -174,14 +174,16 @@ async def test_it_can_be_answered_in_the_conversation(house, act: Act, tmp_path:
     assert len(runs(tmp_path)) == 1
 
 
-async def test_no_is_an_answer_too(house, act: Act, tmp_path: Path):
+@pytest.mark.parametrize("text", ["/approve {name} No", "/deny {name}", "/deny {name} never"])
+async def test_no_is_an_answer_too(house, act: Act, tmp_path: Path, text: str):
     model = ScriptedModel([CALL, Say("then not")])
     async with house(model, tools=[act()]) as agent:
         asking = asyncio.create_task(agent.ask("act", attended=True))
         asked = await first_question(agent)
         perhaps = (await agent.ask(f"/approve {asked.id} perhaps")).content
         assert perhaps.startswith("'perhaps' is not understood; say yes alone, or with `for 1h`, ")
-        assert (await agent.ask(f"/approve {asked.id} No")).content == "act is not allowed."
+        assert (await agent.ask("/deny")).content == question_of(asked)
+        assert (await agent.ask(text.format(name=asked.id))).content == "act is not allowed."
         assert (await asking).content == "then not"
     assert (model.prompts[1].said[-1], runs(tmp_path)) == (("tool", REFUSALS["denied"]), [])
 

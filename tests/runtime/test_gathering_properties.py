@@ -15,6 +15,7 @@ from everloop.core.log import ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Amendment, Inbound, Said
 from everloop.core.message import said, text_of
 from everloop.core.thread import Thread
+from everloop.ports import Store
 from everloop.readings.amendments import CHANGED
 from everloop.runtime.book import Book
 from everloop.runtime.people import KnownPeople
@@ -46,7 +47,7 @@ class Quiet:
 
 
 class Town:
-    def __init__(self, store: SqliteStore, steering: Any) -> None:
+    def __init__(self, store: Store, steering: Any) -> None:
         self.store = store
         self.steering = steering
         self.room = Address("fake", secrets.token_hex(8))
@@ -88,26 +89,27 @@ class Town:
             case "drive" | "kill before" | "kill within" if self.thread:
                 await self.drive(deed.what)
 
-    async def drive(self, what: str) -> None:
+    async def drive(self, what: str) -> float:
+        """When it is to be looked at again; 0: there is no need."""
         book = await Book.open(self.store, Thread(self.thread), Quiet())
         if book.in_the_middle:
             await book.take_over()
         while True:
             await book.absorb(self.steering, KnownPeople(), self.now)
             if what == "kill before":
-                return
+                return 0.0
             if book.thread.rests:
                 if await book.rest():
-                    return
+                    return book.ripe
                 continue
             if not await book.write(ModelCalled("m")):
                 continue
             if what == "kill within":
-                return
+                return 0.0
             book.keep(ModelSaid("answer", model="m"))
 
 
-async def live(store: SqliteStore, deeds: Sequence[Deed], steering: str) -> Town:
+async def live(store: Store, deeds: Sequence[Deed], steering: str) -> Town:
     town = Town(store, steering)
     for deed in deeds:
         await town.do(deed)
@@ -132,10 +134,11 @@ async def check(town: Town) -> None:
     assert await town.store.unfinished(town.thread) == []
 
 
+ALL_DEEDS = ("say", "say", "say", "change", "take back", "wait", "drive", "kill before", "kill within")
 DEEDS = st.lists(
     st.builds(
         Deed,
-        st.sampled_from(["say", "say", "say", "change", "take back", "wait", "drive", "kill before", "kill within"]),
+        st.sampled_from(ALL_DEEDS),
         st.integers(0, 5),
     ),
     max_size=14,
@@ -163,6 +166,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @given(deeds=DEEDS, steering=st.sampled_from(["steer", "queue", "interrupt"]))
 def test_each_message_is_in_exactly_one_turn_or_was_taken_back(site: Site, deeds: list[Deed], steering: str):
     site.runner.run(check(site.runner.run(live(site.store, deeds, steering))))
+
+
+def test_a_thread_that_is_looked_at_too_early_waits_for_the_last_of_a_burst(site: Site):
+    async def look_twice() -> tuple[list[float], list[str]]:
+        town, ripe = Town(site.store, "steer"), []
+        for _ in range(2):
+            await town.do(Deed("say"))
+            ripe.append(await town.drive("drive") - town.now)
+            town.now += 0.9
+        town.now += 0.2
+        ripe.append(await town.drive("drive"))
+        heard = [text_of(each.parts) for each in await town.store.read(town.thread) if isinstance(each, UserSaid)]
+        return [round(each, 3) for each in ripe], heard
+
+    assert site.runner.run(look_twice()) == ([1.0, 1.0, 0.0], ["m1", "m2"])
 
 
 def test_the_check_notices_a_message_that_is_in_no_turn(site: Site):

@@ -10,7 +10,7 @@ from everloop.core.message import Made, Media, said
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect
 from everloop.ports import Deliver
-from everloop.ports.channel import Manifest, OutgoingPart, Traits
+from everloop.ports.channel import Manifest, OutgoingFile, OutgoingPart, Traits
 from everloop.testing import Call, Say, ScriptedModel, Shown, Wait
 from everloop.tools.decorator import tool
 
@@ -230,7 +230,10 @@ async def test_a_channel_delivers_it_with_its_files(house, tmp_path):
     assert menu == Media(menu.file, "text/plain", "menu.txt", "owner")
     assert content == b"soup"
     assert event.data["files"] == (Made(menu, event.seq),)
-    assert [(each.text, each.files) for each in delivered] == [("hello", ()), (LUNCH["text"], event.data["files"])]
+    assert [(each.text, each.files) for each in delivered] == [
+        ("hello", ()),
+        (LUNCH["text"], (OutgoingFile("menu.txt", "text/plain"),)),
+    ]
 
 
 async def test_a_file_that_is_not_there_sends_nothing(house):

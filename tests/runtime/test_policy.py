@@ -49,10 +49,11 @@ def answering() -> ScriptedModel:
     ],
 )
 def test_in_a_group_what_is_answered_is_what_its_rule_says(rule, answered):
-    every = [HI, NAMED, REPLY, COMMAND, OURS, ANSWER]
+    every = [HI, NAMED, REPLY, COMMAND, OURS, ANSWER, {"text": "/approve"}]
+    answered = [*answered, every[-1]] if rule == "always" else answered
     whys = [refusal(ChannelPolicy(groups=rule), "always", incoming("e", direct=False, **each)) for each in every]
     assert whys == ["" if each in answered else NOT_FOR_US for each in every]
-    assert [refusal(ChannelPolicy(groups=rule), "always", incoming("e", **each)) for each in every] == [""] * 6
+    assert [refusal(ChannelPolicy(groups=rule), "always", incoming("e", **each)) for each in every] == [""] * 7
 
 
 def test_without_a_rule_it_is_what_is_usual_for_the_channel():
@@ -210,6 +211,15 @@ async def test_who_writes_too_much_is_told_once_and_what_was_accepted_is_answere
     ]
     asked = {message.text for prompt in model.prompts for message in prompt.messages if message.role == "user"}
     assert asked == {"line 0", "line 1", "line 9", "me too"}
+
+
+async def test_an_album_counts_as_one_message(house):
+    channel = Heard()
+    async with house(answering(), channels=[channel], settings=policy(per_minute=2)):
+        deliver = await channel.listens.get()
+        albums = [incoming(f"{name}{n}", album=name, direct=False) for name in ("a", "b", "c") for n in range(3)]
+        came = [(await deliver(each)).refused for each in albums]
+    assert came == [*[""] * 6, *[TOO_MANY] * 3]
 
 
 async def test_a_restart_does_not_begin_to_count_anew(house):

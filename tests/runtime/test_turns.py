@@ -289,6 +289,7 @@ async def test_help_lists_the_commands(house):
             "/approve [NAME [no | for TIME | here | host | argv PATTERN | …]] — Show what waits for permission; "
             "allow it, or with `no` deny it. Further words allow the like too: `for 1h`, `runs 5`, "
             "`here` (this conversation), `host [HOST]`, `folder [PATH]`, `any` (of the tool), `argv PATTERN` (last)\n"
+            "/deny [NAME] — Deny what waits for permission, as /approve NAME no does; alone, show what waits\n"
             "/pair [CODE [ROLE]] — Show who waits to be let in; let them in by their code, as user or guest\n"
             "/link [CODE] — Be known by another account too: a code, to be said from there as /link CODE\n"
             "/undo — Take the last turn back: what was said, and what it did to files\n"

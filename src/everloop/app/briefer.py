@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -15,10 +16,12 @@ from ..core.prompt import Terms
 from ..runtime.calls import Kit
 from ..settings import Settings, Tools
 from ..tools.prompt_files import WatchedFiles
+from ..tools.sent_messages import NAMES as ABILITIES
 from .guest_tools import offered
 from .presets import TOOLS
 from .tools import PEOPLE, Kits
 
+_ALL = frozenset(ABILITIES)
 GUESTS = "~guests"  # whose tools are the same
 RUNTIME = "{runtime}"
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
@@ -38,7 +41,16 @@ class HouseBriefer:
     """The Briefer port. Whoever is not the owner is told nothing of the owner's files and has a workspace of their own,
     which a guest has no tools for."""
 
-    def __init__(self, settings: Settings, kits: Kits, large: frozenset[str], files: WatchedFiles) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        kits: Kits,
+        large: frozenset[str],
+        files: WatchedFiles,
+        abilities: Mapping[str, frozenset[str]] = {},
+    ) -> None:
+        """`abilities` are the tools that only some channels have, by channel."""
+        self._lacking = {name: _ALL - each for name, each in abilities.items()}
         defaults = settings.agents.defaults
         self._own = defaults.system_prompt
         policy = policy_of(settings.tools)
@@ -51,27 +63,28 @@ class HouseBriefer:
         self._kits = kits
         self._large = large
         self._files = files
-        self._made: dict[tuple[str, Role, bool, Terms | None], tuple[Kit, Briefing]] = {}
+        self._made: dict[tuple[str, Role, bool, Terms | None, frozenset[str]], tuple[Kit, Briefing]] = {}
 
     async def brief(self, situation: Situation) -> Briefing:
         owners = situation.principal == OWNER
         if owners:
             await self._files.look()
         whose = situation.principal if situation.role >= Role.USER else GUESTS
-        key = whose, situation.role, is_chat(situation.principal), situation.terms
+        lacking = self._lacking.get(situation.address.partition(":")[0], _ALL)
+        key = whose, situation.role, is_chat(situation.principal), situation.terms, lacking
         kit, made = self._kits.of(whose), self._made.get(key)
         if made is None or made[0] is not kit:
             if len(self._made) >= PEOPLE:
                 self._made.clear()
-            made = self._made[key] = kit, await self._make(situation, kit)
+            made = self._made[key] = kit, await self._make(situation, kit, lacking)
         files = self._files.sections() if owners else ()
         if files is not made[1].files:  # the same tuple while they say the same
             made = self._made[key] = kit, replace(made[1], files=files)
         return made[1]
 
-    async def _make(self, situation: Situation, kit: Kit) -> Briefing:
+    async def _make(self, situation: Situation, kit: Kit, lacking: frozenset[str]) -> Briefing:
         terms = situation.terms or Terms()
-        tools = offered(kit, situation, self._rules.lifted)
+        tools = offered(kit, situation, self._rules.lifted, lacking)
         steps = min(terms.steps or self._rules.max_steps, self._rules.max_steps)
         rules = replace(self._rules, tools=tools, max_steps=steps)
         owners, group = str(self._kits.workspace(OWNER)), GROUP if is_chat(situation.principal) else ""

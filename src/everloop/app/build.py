@@ -30,6 +30,7 @@ from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.sandbox.port import Sandbox
+from ..tools.sent_messages import abilities_of
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
@@ -141,7 +142,7 @@ class Builder:
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
             await self.prompt_files.look()
         personas = personas_of(settings)
-        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files)
+        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, abilities_of(self._given.channels))
         return Built(
             settings,
             choice.model,
@@ -160,8 +161,9 @@ class Builder:
         """Of channels only where none is opened; who opens them tells more of them."""
         if self._given.listens:
             return unused(settings, switched_on(settings.channels))
+        brought = {each.manifest.name for each in self._given.channels}
         wrong = [each.sentence for each in wrong_in(settings, self._home)]
-        return (*wrong, *unused(settings, known_channels(settings)))
+        return (*wrong, *unused(settings, known_channels(settings) | brought))
 
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():
@@ -246,6 +248,7 @@ class Builder:
             quota_of=self._storage.bounded.quota_of,
             bounded=self._storage.bounded,
             credentials=self._credentials,
+            open_channels=self._given.channels,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ChannelDown, ChannelRefused, EverloopError, SettingsError
 from ..ports import Http
@@ -22,7 +23,7 @@ from ..ports.listening import ChannelRow
 from ..runtime.strangers import contained
 from ..settings import Settings
 from ..settings.edit import SettingChange
-from ..settings.editor import SettingsEditor
+from ..settings.editor import SettingsDraft, SettingsEditor
 from ..settings.shape import snake
 from ..settings.unused import is_off
 from .channel_packages import installed, login_of, setup_of
@@ -98,7 +99,8 @@ class ChannelDesk:
     async def add(self, name: str, given: Mapping[str, Any], *, test: bool = True) -> ChannelAdded:
         """Set it up with these settings, in the place of those that it asks for; any other stays as it was. Raises
         EverloopError, and nothing was written then."""
-        fields = {field.name: field for field in setup_of(name).fields}
+        setup = setup_of(name)
+        fields = {field.name: field for field in setup.fields}
         given = {snake(key): value for key, value in given.items() if value != ""}
         for field in fields.values():
             if field.name not in given and not field.optional:
@@ -112,7 +114,7 @@ class ChannelDesk:
             probed = await self._tried(name, values) if test else None
             await self._write(name, before, kept, given, secrets)
         await self._changed()
-        return ChannelAdded(await self.row(name), probed)
+        return ChannelAdded(replace(await self.row(name), title=setup.title), probed)
 
     async def log_in(self, name: str, answers: Mapping[str, str]) -> ChannelAdded:
         """Make settings of a login, and set it up with them. Raises EverloopError."""
@@ -146,9 +148,11 @@ class ChannelDesk:
             own = sorted(each for each in {*named, *asked} if each in kept and each.startswith(f"{name}."))
             if table_of(settings, name) is None and not own:
                 raise EverloopError(f"the channel {name[:50]} is not set up")
+            is_set = table_of(settings, name) is not None
+            draft = await self._drafted(name, [SettingChange(("channels", name), None)], None) if is_set else None
             await self._home.store.note(line_of("channel.removed", name, {"secrets": own}))
-            if table_of(settings, name) is not None:
-                await self._change(name, [SettingChange(("channels", name), None)], None)
+            if draft:
+                await write_noted(self._book, draft, self._home.store)
             for each in own:
                 await forget_secret(self._home.vault, each)
         await self._changed()
@@ -204,15 +208,18 @@ class ChannelDesk:
         if is_off(dict(before)):
             written["enabled"] = True
             kept = {key: value for key, value in kept.items() if snake(key) not in ("enabled", "disabled")}
-        for key, secret in secrets.items():
-            await keep_secret(self._home.vault, _secret_name(name, key), secret)
         gone = [key for key in before if key not in kept and snake(key) not in written]
         changes = [SettingChange(("channels", name, snake(key)), None) for key in gone]
         changes += [SettingChange(("channels", name, key), value) for key, value in written.items()]
+        draft = await self._drafted(name, changes, {**{snake(key): value for key, value in kept.items()}, **written})
+        for key, secret in secrets.items():
+            await keep_secret(self._home.vault, _secret_name(name, key), secret)
         await self._home.store.note(line_of("channel.added", name, {"keys": sorted(written)}))
-        await self._change(name, changes, {**{snake(key): value for key, value in kept.items()}, **written})
+        await write_noted(self._book, draft, self._home.store)
 
-    async def _change(self, name: str, changes: list[SettingChange], wanted: Mapping[str, Any] | None) -> None:
+    async def _drafted(
+        self, name: str, changes: list[SettingChange], wanted: Mapping[str, Any] | None
+    ) -> SettingsDraft:
         """Raises SettingsError where something lies over the file."""
         draft = await asyncio.to_thread(self._book.draft_changes, changes)
         table = table_of(draft.edition.settings, name)
@@ -222,7 +229,7 @@ class ChannelDesk:
                 f"channels.{name} is also set by the environment, or was given when the program was started; change it "
                 "there"
             )
-        await write_noted(self._book, draft, self._home.store)
+        return draft
 
 
 def _secret_name(channel: str, key: str) -> str:

@@ -25,8 +25,7 @@ from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 
 PLUGINS = "everloop.channels"
 OURS = {
-    "webhook": "everloop.channels.webhook",
-    "email": "everloop.channels.email",
+    name: f"everloop.channels.{name}" for name in ("discord", "email", "matrix", "slack", "telegram", "webhook")
 }
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")

@@ -92,8 +92,9 @@ class ConfiguredChannels:
             if again or self._files.is_stale() or self._kept != await self._secrets():
                 await self.follow()
 
-    async def follow(self) -> None:
-        """Take over what the settings and the vault say by now. What cannot be read changes nothing."""
+    async def follow(self, *, surely: bool = False) -> None:
+        """Take over what the settings and the vault say by now. What cannot be read changes nothing, nor does half of a
+        file; `surely`: we have written it ourselves."""
         async with self._alone:
             self._files.see()
             try:
@@ -101,7 +102,7 @@ class ConfiguredChannels:
             except (SettingsError, OSError) as error:
                 self._complain(f"the channels stay as they were: {error}")
                 return
-            if self._files.is_being_written():
+            if self._files.is_being_written() and not surely:
                 return  # it is looked at again
             self._problem, self._settings = "", wanted
             self._kept = await self._secrets()
@@ -121,8 +122,10 @@ class ConfiguredChannels:
             await self._channels.end(name)
             del self._values[name]
             if name not in wanted:
+                self._channels.unhook(name)
                 _log.info("the channel %s is set no longer, and was left", name)
         for name in [name for name in self.unopened if name not in wanted]:
+            self._channels.unhook(name)
             await self._forget_unopened(name)
         for name, values in wanted.items():
             if name not in self._values and self._tried.get(name) != values:
@@ -139,7 +142,9 @@ class ConfiguredChannels:
             await self._forget_unopened(name)
             _log.info("the channel %s is open", name)
             return
+        self._channels.unhook(name)
         if found.is_there:
+            self._channels.put_off(name)
             found = replace(found, why=placed(settings, self._home.home, name, found.why))
         self.unopened[name] = found
         _log.warning("%s", found.sentence)

@@ -63,7 +63,7 @@ class GatewayDesk(Agent):
 
     async def _channels_changed(self) -> None:
         if self._configured:
-            await self._configured.follow()
+            await self._configured.follow(surely=True)
 
     @property
     def listening(self) -> list[str]:

@@ -10,11 +10,14 @@ from ..errors import SettingsError
 from ..runtime.calls import Kit
 
 
-def offered(kit: Kit, situation: Situation, lifted: Collection[str]) -> dict[str, ToolSpec]:
+def offered(
+    kit: Kit, situation: Situation, lifted: Collection[str], lacking: Collection[str] = ()
+) -> dict[str, ToolSpec]:
     """The one place where tools become fewer. That a tool is missing here is a courtesy to the model: what somebody may
-    use is asked again where a call runs (`core.decide`), with the role that they have by then."""
+    use is asked again where a call runs (`core.decide`), with the role that they have by then. What the conversation's
+    channel cannot do is `lacking`."""
     terms = situation.terms or Terms()
-    here = {name: tool.spec for name, tool in kit.tools.items() if terms.leaves(name)}
+    here = {name: tool.spec for name, tool in kit.tools.items() if terms.leaves(name) and name not in lacking}
     return {name: spec for name, spec in here.items() if may_use(situation.role, spec, lifted)}
 
 

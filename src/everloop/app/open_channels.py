@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..core.message import Part
 from ..files.attachments import Attachments
 from ..ports import Admission, Bus, Channel, Clock, Files, Store
-from ..ports.channel import DOORS, Hook, Traits
+from ..ports.channel import ANY_PATH, DOORS, Hook, HookAnswer, HookRequest, Traits
 from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..ports.policy import ChannelPolicy
 from ..runtime.inbox import Inbox
@@ -21,6 +21,8 @@ from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervised, Supervisor
 from ..runtime.voice import VoiceMessages
 from .listening import ToldListening, lease_of
+
+PUT_OFF_SECONDS = 60
 
 
 class OpenChannel(Struct, frozen=True):
@@ -102,9 +104,17 @@ class OpenChannels:
             self._telling = self._supervisor.start("answers", self._tell)
 
     async def end(self, name: str) -> None:
-        """What is being sent ends first. Its traits stay known: its conversations are still there."""
-        del self._all[name], self.hooks[name]
+        """What is being sent ends first. Its traits stay known: its conversations are still there. Its hooks are
+        answered until it is opened again, or `unhook`ed: no platform that calls meanwhile is turned away."""
+        del self._all[name]
         await self._stacks.pop(name).aclose()
+
+    def unhook(self, name: str) -> None:
+        self.hooks.pop(name, None)
+
+    def put_off(self, name: str) -> None:
+        """Who calls a channel that is set and cannot be opened is told to come again: what they bring is lost else."""
+        self.hooks[name] = [Hook("GET", ANY_PATH, _not_yet), Hook("POST", ANY_PATH, _not_yet)]
 
     async def close(self) -> None:
         if self._telling:
@@ -123,6 +133,11 @@ class OpenChannels:
                         for session in _answered_in(event):
                             if sender := self._all.get(session.partition(":")[0]):
                                 sender.outbox.nudge()
+
+
+async def _not_yet(request: HookRequest) -> HookAnswer:
+    body = b'{"error":"this channel is not open just now; try again"}'
+    return HookAnswer(503, body, {"Retry-After": f"{PUT_OFF_SECONDS}"})
 
 
 def _answered_in(event: Event) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class Here(Struct, frozen=True):
 
 def is_answer(line: str) -> bool:
     """After this the turn that has waited for it goes on, and someone wants to see it."""
-    return command_in(line) == "/approve" and bool(rest_of(line))
+    return command_in(line) in ("/approve", "/deny") and bool(rest_of(line))
 
 
 async def catch_up(here: Here, show: Callable[[str], None]) -> None:

@@ -188,11 +188,14 @@ class HookAnswer(Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
+ANY_PATH = "*"
+
+
 class Hook(Struct, frozen=True):
     """A route that the gateway mounts at /hooks/<channel><path>. It is open to all: the channel checks who asks."""
 
     method: Literal["GET", "POST"]
-    path: str  # "", or /… for a further one
+    path: str  # "", or /… for a further one, or ANY_PATH
     answer: Callable[[HookRequest], Awaitable[HookAnswer]]
     largest: int = 1_000_000  # bytes of a body
 
@@ -324,6 +327,14 @@ class Setup(Struct, frozen=True, kw_only=True):
     title: str
     steps: tuple[str, ...]
     fields: tuple[SetupField, ...]
+
+
+@runtime_checkable
+class KnowsPeople(Protocol):
+    """A Deliver that can be asked about an account before it has said anything: of who invites us, for example."""
+
+    async def knows(self, account: str) -> bool:
+        """Whether it belongs to somebody whom the owner has let in. Raises StoreError."""
 
 
 class Admission(Protocol):

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from ..core.mail import Outbound, ReplyTo
+from ..core.mail import Address, Outbound, ReplyTo
 from .rows import OutboxRow, OutboxState, Undelivered
 
 
@@ -18,6 +18,15 @@ class Delivery(Struct, frozen=True, gc=False):
     queued: float
     settled: float | None = None  # None while nobody has it
     attempts: int = 0
+
+
+class SentAnswer(Struct, frozen=True, gc=False):
+    """An answer that was sent, and what its channel calls each part of it."""
+
+    key: str
+    address: Address
+    text: str
+    receipts: tuple[str, ...]
 
 
 class Outgoing(Protocol):
@@ -54,3 +63,10 @@ class Outgoing(Protocol):
 
     async def deliveries(self, keys: Sequence[str]) -> dict[str, Delivery]:
         """What has become of the answers with these keys, as far as they were put into the outbox."""
+
+
+class SentAnswers(Protocol):
+    """Raises StoreError."""
+
+    async def sent_answers(self, keys: Sequence[str]) -> list[SentAnswer]:
+        """Those with these keys that were sent."""

@@ -15,7 +15,7 @@ from .ledger import Ledger
 from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
-from .outbox import Outgoing
+from .outbox import Outgoing, SentAnswers
 from .polled import Polled
 from .removal import Removal
 from .taints import Taints
@@ -37,6 +37,7 @@ class Store(
     Mailroom,
     Arrivals,
     Outgoing,
+    SentAnswers,
     Polled,
     Archive,
     Removal,

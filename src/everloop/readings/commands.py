@@ -87,6 +87,13 @@ COMMANDS = {
             given=Right(Role.USER, "approve"),
         ),
         SlashCommand(
+            "/deny",
+            "Deny what waits for permission, as /approve NAME no does; alone, show what waits",
+            "[NAME]",
+            right=Right(Role.USER, "read"),
+            given=Right(Role.USER, "approve"),
+        ),
+        SlashCommand(
             "/pair",
             "Show who waits to be let in; let them in by their code, as user or guest",
             "[CODE [ROLE]]",

@@ -6,7 +6,7 @@ while it holds, and is let in when the owner names it. In a group nobody is told
 """
 
 from collections.abc import Callable, Container
-from typing import assert_never
+from typing import Protocol, assert_never, runtime_checkable
 
 from ..core.people import Strangers, chat_of
 from ..ports import Directory
@@ -27,6 +27,14 @@ UNPROVEN = (
 )
 BLOCKED = "this account is blocked"
 UNKNOWN = "this account belongs to nobody who is known here"
+
+
+@runtime_checkable
+class KnowsAccounts(Protocol):
+    """An Admission that can be asked who somebody is."""
+
+    async def knows(self, manifest: Manifest, account: str) -> bool:
+        """Raises StoreError."""
 
 
 class AdmitPeople:
@@ -57,6 +65,12 @@ class AdmitPeople:
             return declined
         author = person.id if person else account
         return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
+
+    async def knows(self, manifest: Manifest, account: str) -> bool:
+        """Whether this account is that of a person who may speak."""
+        name = author_of(manifest.name, account)
+        person = await self._directory.known_by(name)
+        return not person.blocked if person else name in self._given
 
     async def author(self, manifest: Manifest, incoming: Incoming) -> str:
         """Who writes, a person or an account that is nobody's; "" for one who is blocked."""

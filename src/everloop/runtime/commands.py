@@ -124,6 +124,8 @@ class SlashCommands:
                 return await self._compact(inbound, letter)
             case "/approve":
                 return await self._approve(rest.split(), inbound, letter.author)
+            case "/deny":
+                return await self._approve([*rest.split()[:1], "no"] if rest else [], inbound, letter.author)
             case "/pair":
                 return CommandEffect(inbound, "none", await self._pair(rest.split(), role))
             case "/link":

@@ -112,7 +112,7 @@ class Inbox:
         change = structs.replace(inbound, letter=Amendment(0, said, withdrawn))
         receipt = await self._store.amend(change, event)
         if receipt:
-            self._bus.wake(receipt.thread)
+            self._lanes.wake_by(receipt.thread, said.due)
         if receipt and withdrawn:
             self._bus.cancel(receipt.thread)
         return receipt
@@ -141,6 +141,9 @@ class Inbox:
     def wake(self, receipt: Receipt, inbound: Inbound) -> None:
         """Say that there is mail; losing this hint costs a moment, no more."""
         if receipt.begun:
+            return
+        if receipt.reply is None and isinstance(inbound.letter, Said) and inbound.letter.due:
+            self._lanes.wake_by(receipt.thread, inbound.letter.due)
             return
         if isinstance(inbound.letter, Decision | Said | Notice):
             self._bus.wake(receipt.thread)

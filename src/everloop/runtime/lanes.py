@@ -198,6 +198,13 @@ class Lanes:
         elif not self._closing:
             self._start(Lane(thread, self._driver, self._waiters))
 
+    def wake_by(self, thread: str, moment: float) -> None:
+        """There is mail that waits for more of the same: however much comes, the thread is looked at when it is due."""
+        if thread in self._lanes:
+            self.wake(thread)
+        elif thread not in self._early and not self._closing:
+            self._wake_at(thread, moment)
+
     def begin(self, inbound: Inbound, *, asked: bool) -> Begun | None:
         """Take a letter straight into its thread, if that rests and is known here; else None.
 

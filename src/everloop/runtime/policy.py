@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from ..ports import Clock
 from ..ports.channel import Admitted, Declined, Incoming, Manifest
 from ..ports.policy import ChannelPolicy, GroupRule
-from ..readings.commands import command_in
+from ..readings.commands import command_in, rest_of
 from .admission import AdmitPeople
 from .pace import Pace
 
@@ -71,6 +71,12 @@ class AdmitByPolicy:
         await self._pace.read()
         return self._slowed(decided, incoming) or self._due(decided, incoming)
 
+    async def knows(self, manifest: Manifest, account: str) -> bool:
+        """Whether this account stands in the list of those who are answered; without one, whether it is a person's."""
+        if self.policy.allow_from:
+            return account in self.policy.allow_from
+        return await self._people.knows(manifest, account)
+
     async def _decline(self, why: str, manifest: Manifest, incoming: Incoming) -> Declined:
         if why != NOT_LISTED or not incoming.direct or incoming.replaces:
             return Declined(why)
@@ -88,15 +94,17 @@ class AdmitByPolicy:
     def _slowed(self, decided: Admitted, incoming: Incoming) -> Declined | None:
         """Why it is too much, if it is; else it is counted. What comes again was counted before."""
         pace, policy = self._pace, self.policy
-        if pace.came(incoming.event) or incoming.withdrawn:
+        event = f"album {incoming.chat} {incoming.album}" if incoming.album else incoming.event  # it is one message
+        if pace.came(event) or (incoming.replaces and incoming.withdrawn):
             return None
         if incoming.bot and pace.streak(incoming.chat) >= MOST_OF_BOTS:
-            _log.warning("bots are not answered in a chat of theirs until a person speaks there: %s", BOTS_ALONE)
+            if pace.tell(f"bots in {incoming.chat}", DAY):
+                _log.warning("bots are not answered in a chat any more until a person speaks there: %s", incoming.chat)
             return Declined(BOTS_ALONE)
         who = f"{decided.author} urgent" if command_in(incoming.text) in URGENT else decided.author
         if seconds := pace.wait_of(who, policy.per_minute, policy.per_minute_all):
             return self._too_many(decided.author, incoming, math.ceil(seconds))
-        pace.count(who, incoming.event)
+        pace.count(who, event)
         pace.note_speaker(incoming.chat, incoming.bot)
         return None
 
@@ -132,6 +140,6 @@ def _is_addressed(rule: GroupRule, incoming: Incoming) -> bool:
     command = command_in(incoming.text)
     if rule == "always" or rule == "never":
         return rule == "always"
-    if incoming.replies or command in _ANSWERS:
+    if incoming.replies or (command in _ANSWERS and rest_of(incoming.text)):
         return True
     return incoming.mentioned and (rule == "mention" or bool(command))

@@ -12,6 +12,7 @@ from ..ports import Admission, Arrivals, Channel, Hooked
 from ..ports.channel import Admitted, Declined, Delivered, Hook, HookAnswer, HookRequest, Incoming
 from ..ports.policy import USUAL_POLICY, ChannelPolicy
 from ..readings.keys import author_of, escaped
+from .admission import KnowsAccounts
 from .inbox import Inbox
 from .incoming_files import Enclose, IncomingFiles
 from .live import Live
@@ -60,6 +61,9 @@ class Reception:
     async def skip_to(self, resume: str) -> None:
         await self._store.keep_resume(self.name, resume)
 
+    async def knows(self, account: str) -> bool:
+        return isinstance(self._admission, KnowsAccounts) and await self._admission.knows(self._manifest, account)
+
     async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
         delivered = await self._take(incoming, resume)
         if delivered.refused and resume:  # nothing was committed that it could have been committed with
@@ -79,7 +83,15 @@ class Reception:
         async with self._files.alone(event):
             if await self._store.came(self.name, event):
                 return Delivered(fresh=False)
+            if incoming.replaces and not await self._waits(incoming):  # before anything is fetched for it, or paid
+                return Delivered(refused=ANSWERED)
             return await self._commit(incoming, decided, address, event, resume)
+
+    async def _waits(self, incoming: Incoming) -> bool:
+        """Whether what it changes still waits for its answer."""
+        replaced = _event_of(structs.replace(incoming, event=incoming.replaces))
+        found = await self._store.newest(self.name, replaced, replaced)
+        return found is not None and not found.ended
 
     async def _commit(
         self, incoming: Incoming, decided: Admitted, address: Address, event: str, resume: str

@@ -23,7 +23,7 @@ _FORMS: Mapping[str, Any] = {
     "disabled": bool,
     "allow_from": _Ids,
     "groups": GroupRule,
-    "chats": dict[str, Any],
+    "chats": dict[Any, Any],
     "bots": Literal["ignore"] | _Ids,
     "gather": Annotated[float, Meta(ge=0, le=MOST_GATHERED)],
     "per_minute": Annotated[int, Meta(ge=0, le=1_000_000)],

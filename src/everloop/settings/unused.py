@@ -48,4 +48,9 @@ def is_off(entry: Any) -> bool:
     if not isinstance(entry, dict):
         return entry is None or entry is False
     said = {snake(str(key)): value for key, value in entry.items()}
-    return said.get("enabled") is False or said.get("disabled") is True
+    return _truth(said.get("enabled")) is False or _truth(said.get("disabled")) is True
+
+
+def _truth(value: Any) -> Any:
+    """A variable of the environment has it as text."""
+    return {"false": False, "true": True}.get(value.lower(), value) if isinstance(value, str) else value

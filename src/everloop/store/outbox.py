@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.mail import Outbound
-from ..ports.outbox import Delivery
+from ..ports.outbox import Delivery, SentAnswer
 from ..ports.rows import OutboxRow
 from .channel_rows import receipts_in
 from .claims import Claims
@@ -57,6 +57,12 @@ class OutboxRows(Database):
         rows = await self._ask(_UNSHOWN, chat.partition(":")[0], chat)
         return [read_outbound(body) for (body,) in rows]
 
+    async def sent_answers(self, keys: Sequence[str]) -> list[SentAnswer]:
+        rows = await self._ask(
+            f"SELECT body, parts, receipt FROM outbox WHERE state = 'sent' AND key IN ({_KEYS})", list_of(keys)
+        )
+        return [_sent_answer(*row) for row in rows]
+
     async def deliveries(self, keys: Sequence[str]) -> dict[str, Delivery]:
         rows = await self._ask(
             f"SELECT key, channel, state, at, due, attempts FROM outbox WHERE key IN ({_KEYS})", list_of(keys)
@@ -76,6 +82,13 @@ def _outbox_row(row: Any) -> OutboxRow:
         parts=receipts_in(parts),
         trying=float(trying),
     )
+
+
+def _sent_answer(body: str, parts: str, receipt: str) -> SentAnswer:
+    """The receipt of the last part stands by itself; one that was shown in another way has none."""
+    outbound = read_outbound(body)
+    receipts = tuple(each for each in (*receipts_in(parts), receipt) if each)
+    return SentAnswer(outbound.key, outbound.address, outbound.text, receipts)
 
 
 def _delivery(key: str, channel: str, state: Any, queued: float, due: float, attempts: int) -> Delivery:

@@ -17,16 +17,17 @@ async def check_skipped(trial: Trial) -> None:
     async with trial.house() as (first, _, agent):
         await platform.say("e1", "one")
         await platform.shown(1)
-        while not first.skipped.empty():  # it may have said where it begins
-            first.skipped.get_nowait()
+        _drain(first.skipped)  # a channel may have skipped before, as when it has begun
         if not await platform.pass_by():
             return
         async with asyncio.timeout(PATIENCE):
-            wanted = await first.skipped.get()
-        kept = await agent.store.resume(first.manifest.name)
-        assert kept == wanted, f"where it goes on is kept, also when nothing was for us: {kept!r}"
+            skipped = {await first.skipped.get()}
+            kept = await agent.store.resume(first.manifest.name)
+            while kept not in skipped:  # where it goes on is kept, also when nothing was for us
+                skipped.add(await first.skipped.get())
+    skipped |= _drain(first.skipped)
     async with trial.house() as (second, _, _):
-        assert second.last == kept, f"and it goes on there: {second.last!r}"
+        assert second.last in skipped, f"and it goes on there: {second.last!r}"
         await platform.say("e2", "two")
         await platform.shown(2)
     assert platform.seen == ["you said one", "you said two"], f"nothing is lost or doubled: {platform.seen}"
@@ -113,6 +114,10 @@ async def check_reactions(trial: Trial) -> None:
         await channel.react(address, heard.reply_to, "👍")
         found = list(platform.reactions() or ())
     assert found == ["👍"], f"people see how we react to what they said: {found}"
+
+
+def _drain(queue: asyncio.Queue[str]) -> set[str]:
+    return {queue.get_nowait() for _ in range(queue.qsize())}
 
 
 def _part(key: str, address: Address, heard: Incoming, text: str) -> OutgoingPart:

@@ -77,6 +77,7 @@ async def check_uncommitted(trial: Trial) -> None:
             raise StoreError("the disk is full")
 
         async def skip_to(self, resume: str) -> None:
+            tried.set()
             raise StoreError("the disk is full")
 
     tried, full = asyncio.Event(), Full()

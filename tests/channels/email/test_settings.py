@@ -36,7 +36,7 @@ def test_what_is_given_takes_its_place():
     )
     assert (chosen.imap_host, chosen.smtp_port, chosen.username, chosen.servers) == (
         "imap.mail.me.com",
-        587,
+        465,
         "bot",
         ("a.x", "b.x"),
     )

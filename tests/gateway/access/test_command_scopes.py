@@ -26,6 +26,8 @@ FORMS = {
     "/approve": "read",
     "/approve abcd": "approve",
     "/approve abcd no": "approve",
+    "/deny": "read",
+    "/deny abcd": "approve",
     "/pair": "read",
     "/pair ABCDEFGH": "admin",
     "/link": "read",  # and all others
@@ -53,7 +55,7 @@ FORMS = {
 }
 
 
-OTHERS = ("/model", "/persona", "/compact", "/approve", "/usage", "/session")
+OTHERS = ("/model", "/persona", "/compact", "/approve", "/deny", "/usage", "/session")
 
 
 def test_every_command_and_every_word_of_one_is_tried():

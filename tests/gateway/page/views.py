@@ -251,6 +251,11 @@ async def edit_persona(stage: Stage) -> None:
     await stage.page.click(".people .persona summary")
 
 
+async def set_up_channel(stage: Stage) -> None:
+    await stage.page.click("[aria-label^='Set up Webhook']")
+    await stage.page.wait_for_selector("form[data-channel=webhook] input")
+
+
 async def allow_like(stage: Stage) -> None:
     await stage.page.click(".ahead summary")
 
@@ -280,6 +285,8 @@ VIEWS = (
     View("trace", f"#/t/{THREAD}", ".waterfall", to_tools),
     View("usage", "#/usage", ".tile"),
     View("outbox", "#/outbox", ".letter", letters),
+    View("channels", "#/settings/channels", "article[data-channel=webhook]"),
+    View("channel", "#/settings/channels", "article[data-channel=webhook]", set_up_channel),
     View("models", "#/settings/models", ".preset, .adding"),
     View("settings", "#/settings/all", ".setting"),
     View("access", "#/settings/access", "form.tile"),

@@ -39,6 +39,12 @@ class _Said(Struct, forbid_unknown_fields=True):
     direct: bool = True
     mentioned: bool = False
     server: Annotated[str, Meta(max_length=200)] = ""
+    name: Annotated[str, Meta(max_length=200)] = ""
+    replies: bool = False
+    bot: bool = False
+    album: Annotated[str, Meta(max_length=200)] = ""
+    replaces: Annotated[str, Meta(max_length=200)] = ""
+    withdrawn: bool = False
 
 
 def secret_of(text: str) -> bytes:
@@ -90,6 +96,12 @@ def parse(id: str, body: bytes) -> Incoming:
         direct=said.direct,
         mentioned=said.mentioned,
         server=said.server,
+        name=said.name,
+        replies=said.replies,
+        bot=said.bot,
+        album=said.album,
+        replaces=said.replaces,
+        withdrawn=said.withdrawn and bool(said.replaces),
         reply_to=ReplyTo(msgspec.json.encode({"id": id, "chat": said.chat, "thread": said.thread}).decode()),
     )
 

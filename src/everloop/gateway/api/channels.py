@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from ...errors import ChannelDown, ChannelRefused, EverloopError, StoreError, VaultLocked
-from ..http.errors import Refused
+from ..http.errors import Refused, sentence
 from .channel_shapes import ChannelList, ChannelRemoved, ChannelSaved, ChannelShown, ChannelTested
 from .ports import ChannelBook
 from .route import ApiAnswer, ApiCall
@@ -73,12 +73,11 @@ async def _done(deed: Awaitable[_Done]) -> _Done:
 
 
 def _refused(error: EverloopError) -> Refused:
-    sentence = f"{str(error).rstrip('.')}."
     match error:
         case ChannelRefused():
-            return Refused(409, "channel_refused", sentence)
+            return Refused(409, "channel_refused", sentence(error))
         case ChannelDown():
-            return Refused(409, "channel_down", sentence)
+            return Refused(409, "channel_down", sentence(error))
         case VaultLocked():
-            return Refused(409, "vault_locked", sentence)
-    return Refused(409, "setting_refused", sentence)
+            return Refused(409, "vault_locked", sentence(error))
+    return Refused(409, "setting_refused", sentence(error))

@@ -92,7 +92,8 @@ async def models(call: ApiCall) -> ApiAnswer:
     if defaults["model"] not in presets:
         choices.insert(0, _choice(call, defaults["model"], call.agent.model, default=True))
     choices += [_choice(call, name, name) for name in defaults["fallbacks"] if name not in presets]
-    notice = "\n".join(filter(None, (call.agent.notice, *call.agent.unused)))
+    unused = call.agent.unused if call.principal.role >= Role.ADMIN else ()  # who may see settings
+    notice = "\n".join(filter(None, (call.agent.notice, *unused)))
     return ModelList(call.agent.model, notice, choices, call.agent.missing)
 
 

@@ -1,0 +1,28 @@
+"""Matrix (https://spec.matrix.org, client-server API v3): rooms of any homeserver, without end-to-end encryption.
+
+`manifest` says what it is and how it is set up, `codec` what events mean, `writing` how ours are written; `homeserver`
+calls the server, `rooms` knows who is in a room, `lookup` what an event refers to, `sync` what has happened;
+`listening` hears it, `joining` follows invitations, `wire` is the channel.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...ports import Http
+from .login import log_in
+from .manifest import LOGIN, MANIFEST, SETUP, MatrixSettings, check_keys, check_settings, needs_extra
+
+if TYPE_CHECKING:
+    from .wire import Matrix
+
+__all__ = ["LOGIN", "MANIFEST", "SETUP", "MatrixSettings", "check_keys", "check_settings", "log_in", "open_channel"]
+
+
+def open_channel(values: Mapping[str, Any], http: Http) -> "Matrix":
+    """The channel that these settings describe. Raises SettingsError."""
+    chosen = check_settings(values)
+    try:
+        from .wire import Matrix  # loads markdown-it-py, which nobody needs before a channel is opened
+    except ImportError as error:
+        raise needs_extra(error) from error
+    return Matrix(chosen, http)

@@ -1,0 +1,148 @@
+"""What is heard is committed before the homeserver hears that we have it: the next `/sync` begins where this ended."""
+
+import asyncio
+import logging
+from itertools import chain
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import ProviderError
+from ...ports import Deliver
+from ...ports.channel import Incoming
+from ..batch import deliver_all
+from .codec import OurAccount, Reader, RoomEvent
+from .homeserver import Homeserver, HomeserverRefused, path_of
+from .joining import Invitation, Joining
+from .lookup import Lookup
+from .rooms import Rooms
+from .side_by_side import each_of
+from .sync import Happened, Synced, SyncReader
+from .writing import transaction_of
+
+_log = logging.getLogger("everloop.channels.matrix")
+
+TOLD = "org.everloop.told"  # in a room's account data: that we have said that we cannot read there
+UNREADABLE = (
+    "I cannot read encrypted messages. Talk to me in a room without end-to-end encryption; a room that has it keeps "
+    "it, so make another and invite me."
+)
+
+
+class MatrixResume(Struct, frozen=True, omit_defaults=True):
+    """Where to go on, and the invitations that still wait. They are one account's: of another's nothing is known."""
+
+    user: str = ""
+    since: str = ""
+    invitations: tuple[Invitation, ...] = ()
+
+
+def read_resume(resume: str) -> MatrixResume:
+    return msgspec.json.decode(resume, type=MatrixResume) if resume else MatrixResume()
+
+
+class Listening:
+    def __init__(
+        self,
+        server: Homeserver,
+        sync: SyncReader,
+        us: OurAccount,
+        rooms: Rooms,
+        lookup: Lookup,
+        joining: Joining,
+        deliver: Deliver,
+        *,
+        receipts: bool,
+    ) -> None:
+        self._server = server
+        self._us = us
+        self._rooms = rooms
+        self._lookup = lookup
+        self._joining = joining
+        self._deliver = deliver
+        self._receipts = receipts
+        self._sync = sync
+
+    async def run(self, resume: str) -> None:
+        """For ever. Raises HomeserverRefused, ChannelDown, StoreError and what Http raises."""
+        kept = read_resume(resume)
+        if kept.user != self._us.user:
+            kept = MatrixResume(self._us.user)
+        self._joining.waiting.update({each.room: each for each in kept.invitations})
+        async with asyncio.TaskGroup() as group:
+            self._joining.start(group)
+            while True:
+                kept = await self._hear(kept, group)
+
+    async def _hear(self, kept: MatrixResume, group: asyncio.TaskGroup) -> MatrixResume:
+        synced = await self._synced(kept.since)
+        self._joining.take(synced.invited)
+        rooms = synced.joined.items()
+        heard = [*chain(*await each_of(rooms, lambda each: self._read(each[0], each[1], group)))]
+        now = MatrixResume(self._us.user, synced.next, tuple(self._joining.waiting.values()))
+        if heard:
+            await deliver_all(self._deliver, heard, msgspec.json.encode(now).decode())
+        elif now != kept:
+            await self._deliver.skip_to(msgspec.json.encode(now).decode())
+        self._joining.start(group)
+        if self._receipts and heard:
+            group.create_task(self._acknowledge({_room(each): each.event for each in heard}))
+        return now
+
+    async def _synced(self, since: str) -> Synced:
+        try:
+            return await self._sync.since(since)
+        except HomeserverRefused as error:
+            if not since or error.status != 400 or not error.is_final:
+                raise
+        _log.warning("the homeserver has lost where we were, with what was said since; it is heard from now on")
+        return await self._sync.since("")
+
+    async def _read(self, room: str, happened: Happened, group: asyncio.TaskGroup) -> list[Incoming]:
+        self._rooms.note(room, happened.state)
+        self._lookup.note(room, (event for event in happened.said if event.type == "m.room.message"))
+        if not any(event.state_key is None and event.sender != self._us.user for event in happened.said):
+            return []
+        standing = await self._rooms.standing(room)
+        if any(event.type == "m.room.encrypted" and event.sender != self._us.user for event in happened.said):
+            group.create_task(self._say_unreadable(room))
+        heard = [await self._incoming(room, event, direct=standing.direct) for event in happened.said]
+        return [each for each in heard if each]
+
+    async def _incoming(self, room: str, event: RoomEvent, *, direct: bool) -> Incoming | None:
+        if event.sender == self._us.user or event.state_key is not None:
+            return None
+        known = await self._lookup.referred_to(room, event)
+        return Reader(room, self._us, known, direct=direct).read(event, self._rooms.name(room, event.sender))
+
+    async def _acknowledge(self, latest: dict[str, str]) -> None:
+        for room, event in latest.items():
+            await self._best_effort("POST", path_of("rooms", room, "receipt", "m.read", event), {})
+
+    async def _say_unreadable(self, room: str) -> None:
+        """Once in each room, also after a restart."""
+        told = path_of("user", self._us.user, "rooms", room, "account_data", TOLD)
+        try:
+            await self._server.get(told)
+        except HomeserverRefused as error:
+            if error.code != "M_NOT_FOUND":
+                return
+        except ProviderError:
+            return
+        else:
+            return
+        content = {"msgtype": "m.notice", "body": UNREADABLE, "m.mentions": {}}
+        send = path_of("rooms", room, "send", "m.room.message", transaction_of("unreadable", room))
+        await self._best_effort("PUT", send, content)
+        await self._best_effort("PUT", told, {"unreadable": True})
+
+    async def _best_effort(self, method: str, path: str, body: dict[str, Any]) -> None:
+        try:
+            await (self._server.post(path, body) if method == "POST" else self._server.put(path, body))
+        except (HomeserverRefused, ProviderError) as error:
+            _log.info("matrix: %s", error)
+
+
+def _room(incoming: Incoming) -> str:
+    return incoming.chat.removeprefix("@")

@@ -1,0 +1,26 @@
+"""Telegram, by its Bot API (https://core.telegram.org/bots/api): a bot that people write to, alone or in groups.
+
+What is said is fetched (`getUpdates`), or with `mode = "webhook"` brought by Telegram. Nothing of it is loaded before
+the channel is opened.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import SettingsError
+from ...ports import Channel, Http
+from .manifest import MANIFEST, SETUP, check_keys, check_settings
+
+
+def open_channel(values: Mapping[str, Any], http: Http) -> Channel:
+    """The channel that these settings describe. Raises SettingsError."""
+    chosen = check_settings(values)
+    try:
+        from .wire import opened  # loads markdown-it-py
+    except ImportError as error:
+        why = "needs the extra [channels]: pip install 'everloop[channels]'"
+        raise SettingsError(f"channels.telegram {why} ({error})") from error
+    return opened(chosen, http)
+
+
+__all__ = ["MANIFEST", "SETUP", "check_keys", "check_settings", "open_channel"]
