@@ -64,9 +64,10 @@ class OpenChannels:
         *,
         supervisor: Supervisor,
         traits: dict[str, Traits],
+        open_now: dict[str, Channel],
     ) -> None:
         """`link` makes addresses of files, `voice` reads what is spoken; `traits` are those that everyone here goes by,
-        also of channels that are opened later."""
+        also of channels that are opened later, and `open_now` the channels themselves."""
 
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
@@ -86,6 +87,7 @@ class OpenChannels:
         self._bus = bus
         self._supervisor = supervisor
         self._traits = traits
+        self._open_now = open_now
         self._all: dict[str, OpenChannel] = {}
         self._stacks: dict[str, AsyncExitStack] = {}
         self._telling: Supervised | None = None
@@ -99,6 +101,7 @@ class OpenChannels:
         self._all[name], self._stacks[name] = opened, stack
         if name not in DOORS:  # which no stranger can speak for
             self._traits[name] = channel.manifest.traits
+            self._open_now[name] = channel
         opened.start(self._supervisor, stack)
         if self._telling is None:
             self._telling = self._supervisor.start("answers", self._tell)
@@ -107,6 +110,7 @@ class OpenChannels:
         """What is being sent ends first. Its traits stay known: its conversations are still there. Its hooks are
         answered until it is opened again, or `unhook`ed: no platform that calls meanwhile is turned away."""
         del self._all[name]
+        self._open_now.pop(name, None)
         await self._stacks.pop(name).aclose()
 
     def unhook(self, name: str) -> None:
