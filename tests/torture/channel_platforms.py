@@ -8,10 +8,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
-from everloop.net.trusted import TrustedHttp
-from everloop.testing.discord_server import DiscordServer
-from everloop.testing.slack_server import SlackServer
-from everloop.testing.telegram_server import TelegramServer
 from tests.channels.discord.platform import TOKEN as DISCORD_TOKEN
 from tests.channels.email.servers import MailServer, written
 from tests.channels.matrix.somebody import somebody
@@ -19,6 +15,11 @@ from tests.channels.matrix.synapse import running
 from tests.channels.receiver import SECRET, Program, message, post
 from tests.channels.slack.platform import settings_of
 from tests.channels.telegram.stand import TOKEN as TELEGRAM_TOKEN
+
+from everloop.net.trusted import TrustedHttp
+from everloop.testing.discord_server import DiscordServer
+from everloop.testing.slack_server import SlackServer
+from everloop.testing.telegram_server import TelegramServer
 
 MARK = "(may be repeated) "
 _ANSWER = re.compile(rf"(?:{re.escape(MARK)})?you said [\w-]+")
@@ -33,6 +34,9 @@ class TorturedPlatform(ABC):
     def __init__(self) -> None:
         self.settings: dict[str, object] = {}
         self.gateway = ""  # its address
+
+    async def is_ready(self) -> None:
+        """Wait until what is said is heard; from then on nothing may be lost."""
 
     @abstractmethod
     async def say(self, chat: int, text: str) -> None: ...
@@ -100,6 +104,9 @@ class OnDiscord(TorturedPlatform):
         self._users = [server.world.user(f"user{chat}") for chat in range(chats)]
         self._chats = [server.world.dm(user) for user in self._users]
         self.settings = {"token": DISCORD_TOKEN, "api_url": server.api, "cdn_url": server.cdn}
+
+    async def is_ready(self) -> None:
+        await self._server.gateway.until_listening()
 
     async def say(self, chat: int, text: str) -> None:
         await self._server.say(self._chats[chat], self._users[chat], text)

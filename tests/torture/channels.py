@@ -14,16 +14,17 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from everloop.testing import Pause, Say, Shown
-from everloop.testing.model_server import ModelServer
 from tests.cli.person import Person
 from tests.cli.test_gateway_command import start
 from tests.ports import free_port
 from tests.torture.channel_platforms import MARK, PLATFORMS, TorturedPlatform
 
+from everloop.testing import Pause, Say, Shown
+from everloop.testing.model_server import ModelServer
+
 CHATS = 3
 LOOK = 0.05  # seconds between two looks at what people see
-PATIENCE = 120.0  # seconds for an answer, kills among them
+PATIENCE = 60.0  # seconds for an answer, kills among them
 
 
 class Campaign:
@@ -55,9 +56,15 @@ class Campaign:
 
 
 async def answered(campaign: Campaign, texts: set[str]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while texts & campaign.open():
-            await asyncio.sleep(LOOK)
+    try:
+        await asyncio.wait_for(_all_seen(campaign, texts), PATIENCE)
+    except TimeoutError:
+        raise TimeoutError(f"nobody has answered {sorted(texts & campaign.open())}") from None
+
+
+async def _all_seen(campaign: Campaign, texts: set[str]) -> None:
+    while texts & campaign.open():  # noqa: ASYNC110 — of what people see nobody tells
+        await asyncio.sleep(LOOK)
 
 
 def lines(shown: Shown) -> list[object]:
@@ -81,6 +88,7 @@ async def kill_often(folder: Path, names: Sequence[str], kills: int, seed: int, 
         gateway = await start(person, port)
         for each in campaigns:
             each.platform.gateway = gateway.url
+            await each.platform.is_ready()
         async with asyncio.TaskGroup() as group:
             for each in campaigns:
                 for chat in range(CHATS):
@@ -96,7 +104,7 @@ async def kill_often(folder: Path, names: Sequence[str], kills: int, seed: int, 
                     await answered(each, texts)
                 tell(f"{kill + 1} of {kills} kills, {sum(len(each.asked) for each in campaigns)} messages")
             is_over.set()
-        while (await person.run("outbox", "list")).out != "Nothing waits to be delivered.\n":
+        while (await person.run("outbox", "list")).out != "Nothing waits to be delivered.\n":  # noqa: ASYNC110
             await asyncio.sleep(LOOK)
         await gateway.stop()
         for each in campaigns:
@@ -109,9 +117,13 @@ async def kill_often(folder: Path, names: Sequence[str], kills: int, seed: int, 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.torture.channels", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.torture.channels", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--kills", type=int, default=1000)
-    parser.add_argument("--only", default=",".join(PLATFORMS), help=f"these channels, with commas: {', '.join(PLATFORMS)}")
+    parser.add_argument(
+        "--only", default=",".join(PLATFORMS), help=f"these channels, with commas: {', '.join(PLATFORMS)}"
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
 
