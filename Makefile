@@ -54,6 +54,8 @@ TESTS = dev,walk,postgres,gateway,s3,$(CHAT)
 	@$(call package,bwrap,bubblewrap)
 	@$(call package,chromium,chromium)
 	@$(call package,pgbouncer,pgbouncer)
+	@$(call package,dovecot,dovecot-imapd dovecot-lmtpd)
+	@$(call package,smtpd,opensmtpd)
 	@$(call package,/usr/lib/postgresql/*/bin/postgres,postgresql)
 	@$(oldest)
 	@$(synapse)
@@ -89,8 +91,8 @@ synapse = { \
 			echo '$(SYNAPSE)' >.venv/synapse/.is || rm -rf .venv/synapse; \
 	} || true; } </dev/null >&2
 
-# The tests of the sandbox want bubblewrap, those of the page a browser and those of the store a pooler and a server with
-# TLS, which pip does not have: $(1) is the program, $(2) Debian's package. No service is started, which is what
+# The tests of the sandbox want bubblewrap, those of the page a browser, those of the store a pooler and a server with TLS
+# and those of e-mail its servers, which pip does not have: $(1) is the program, $(2) Debian's packages. No service is started, which is what
 # policy-rc.d says. Where it cannot be had, they skip and say so.
 package = { command -v $(1) || [ "$$(id -u)" != 0 ] || ! command -v apt-get || { \
 	policy=/usr/sbin/policy-rc.d; \

@@ -42,7 +42,6 @@ from everloop.settings import (
     load,
 )
 from everloop.tools.decorator import tool
-from tests.tools.board import Board
 
 NAMED = {"accounts": AccountSection, "models": Preset, "personas": PersonaSection, "prices": PriceSection}
 ROOT = Path(__file__).parents[1]
@@ -70,7 +69,7 @@ def specs(folder: Path) -> dict[str, ToolSpec]:
     chosen = load(folder, {}, {"tools": {"web": {"search": {"url": "http://search.example"}}}})
     files = Folder(folder / "files")
     never = {"store": NEVER_ASKED, "keeper": NEVER_ASKED, "credentials": NEVER_ASKED}
-    made = build_tools(folder, folder / "ws", chosen, files, LocalBus(), 8000, open_channels=[Board()], **never)
+    made = build_tools(folder, folder / "ws", chosen, files, LocalBus(), 8000, **never)
     return {tool.spec.name: tool.spec for tool in (*made.tools, *made.personal)}
 
 

@@ -33,7 +33,11 @@ THINKING = ["errors", "core", "ports", "readings"]  # each imports those before 
 HTTP_CLIENTS = {
     "aiohttp", "http.client", "httpcore", "httpx", "httpx2", "requests", "urllib.request", "urllib3", "websockets",
 }  # fmt: skip
-WEB_SERVERS = {"testing/event_gateway.py", "testing/model_server.py", "testing/telegram_server.py", "gateway"}
+WEB_SERVERS = {
+    "testing/discord_server.py", "testing/event_gateway.py", "testing/model_server.py", "testing/slack_server.py",
+    "testing/telegram_server.py",
+    "gateway",
+}  # fmt: skip
 TO_ITSELF = {("providers/embedded/llama.py", "http.client")}  # speaks to its own library, through a Unix socket
 
 # Whoever needs another module here asks first: does it read a clock, a file, the network or the environment?

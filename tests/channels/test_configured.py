@@ -8,12 +8,16 @@ from pathlib import Path
 
 import aiohttp
 
+from everloop.app import open_desk
 from everloop.app.channel_desk import open_channel_desk
 from everloop.app.records import open_records
 from everloop.app.secrets import keep_secret
+from everloop.gateway.server import serve as answer
+from everloop.settings import load
+from everloop.testing import Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
 from tests.channels.parrot import PLUGGED, TOKEN, Cage, plugged_in
-from tests.channels.receiver import SECRET
+from tests.channels.receiver import SECRET, Program, message, post
 from tests.cli.person import Person
 from tests.ports import free_port
 
@@ -66,8 +70,9 @@ class House:
         return process, said
 
     async def hook(self, path: str = "webhook") -> int:
+        """Of what is not signed: 401 by the channel itself, 503 where it is not open, 0 where there is none."""
         async with aiohttp.ClientSession(self.url) as client, client.post(f"/hooks/{path}", data=b"x") as answer:
-            return answer.status if "not signed" in await answer.text() else 0
+            return 0 if "Authorization: Bearer" in await answer.text() else answer.status
 
 
 @asynccontextmanager
@@ -114,7 +119,7 @@ async def test_what_changes_is_followed_without_a_restart(tmp_path: Path):
         house.write({"webhook": {"url": "http://127.0.0.1:9/x", "secret": "${vault:hook}"}})
         await house.start()
         await until(house.home, {"webhook": "wrong"})  # the secret is not there yet
-        assert await house.hook() == 0
+        assert await house.hook() == 503
         async with open_records(house.home) as records:
             await keep_secret(records.vault, "hook", SECRET)
         await until(house.home, {"webhook": "listening"})
@@ -130,3 +135,28 @@ async def test_what_changes_is_followed_without_a_restart(tmp_path: Path):
         await until(house.home, {"webhook": "listening", "parrot": "wrong"})
         (house.home / "config.json").write_text("{ this is")
         assert await house.hook() == 401  # what cannot be read changes nothing
+
+
+async def test_what_is_under_way_while_a_channel_is_opened_anew_is_taken_in_and_answered_once(tmp_path: Path):
+    model = ScriptedModel(lambda shown: Say(f"you said {shown.asked}"))
+    given = {"gateway": {"port": 0}, "users": {"strangers": "guest"}}
+    place = load(tmp_path, {}, given).gateway
+    async with (
+        Program().open() as program,
+        open_desk(tmp_path, given, provider=model) as desk,
+        answer(desk, place, tmp_path) as gateway,
+    ):
+        values = {"url": program.url, "secret": SECRET}
+        await desk.channels.add("webhook", values)
+        names: set[str] = set()
+        for number in range(6):
+            again = desk.channels.add("webhook", {**values, "previous_secret": f"{SECRET}{number}"}, test=False)
+            adding = asyncio.ensure_future(again)
+            while not adding.done():  # platforms go on calling
+                names.add(name := f"m{len(names)}")
+                assert await post(gateway.url, name, message("hi", chat=name)) == 202
+            await adding
+        await program.answered(names)
+        tasks = [task.name for task in desk.tasks()]
+    assert ({each["in_reply_to"] for each in program.taken.values()}, set(program.posts.values())) == (names, {1})
+    assert len(tasks) == len(set(tasks))

@@ -101,7 +101,7 @@ async def test_the_chat_of_someone_else_is_theirs(tmp_path):
     assert told == (422, {"error": "this session is not yours"})
 
 
-async def test_webhooks_that_could_not_be_checked_are_not_answered(tmp_path):
+async def test_who_calls_a_channel_that_cannot_be_opened_is_told_to_come_again(tmp_path):
     settings = {"gateway": {"port": 0}, "channels": {"webhook": {"url": "https://bot.example"}}}
     async with serve(tmp_path, settings, provider=ScriptedModel([])) as gateway:
         (told,) = gateway.unused
@@ -111,4 +111,4 @@ async def test_webhooks_that_could_not_be_checked_are_not_answered(tmp_path):
             aiohttp.ClientSession(gateway.url) as client,
             client.post("/hooks/webhook", data=body, headers=headers_of("m1", body)) as answer,
         ):
-            assert (gateway.listening, answer.status) == ([], 401)
+            assert (gateway.listening, answer.status, answer.headers["Retry-After"]) == ([], 503, "60")

@@ -383,9 +383,9 @@ class TestCutOff:
 async def test_what_is_set_and_does_nothing_yet_is_said_at_the_start(person, model):
     model.play(echo)
     person.home.mkdir(exist_ok=True)
-    (person.home / "config.toml").write_text('[channels.telegram]\ntoken = "123:abc"\n')
+    (person.home / "config.toml").write_text('[channels.nobodys]\ntoken = "123:abc"\n')
     ran = await person.run("agent", "-m", "hi")
-    assert ran.err == "channels.telegram is set, but there is no such channel: nothing listens there.\n"
+    assert ran.err == "channels.nobodys is set, but there is no such channel: nothing listens there.\n"
 
 
 class TestWordsThatThereAreNot:

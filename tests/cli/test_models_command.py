@@ -147,13 +147,18 @@ class TestHosts:
     async def test_it_is_shown_which_model_serves_which_purpose(self, anthropic):
         anthropic.environment["EVERLOOP_AGENTS__DEFAULTS__SMALL_MODEL"] = "anthropic/claude-small"
         anthropic.environment["EVERLOOP_AGENTS__DEFAULTS__EMBEDDING_MODEL"] = "custom/vectors"
+        anthropic.environment["EVERLOOP_VOICE__MODEL"] = "anthropic/claude-small"
         ran = await anthropic.run("models")
         assert ran.out.split("\n")[1:3] == [
             "anthropic  ANTHROPIC_API_KEY  reachable           3  small",
             "custom     settings           reachable           1  default",
         ]
         assert ran.out.split("\n\n")[1] == lines(
-            "default: custom/scripted", "small: anthropic/claude-small", "embeddings: custom/vectors"
+            "default: custom/scripted",
+            "small: anthropic/claude-small",
+            "embeddings: custom/vectors",
+            "voice: anthropic/claude-small (cannot be had: anthropic transcribes nothing: set voice.model to a model "
+            "of openai, groq or your own)",
         )
         anthropic.environment["EVERLOOP_AGENTS__DEFAULTS__EMBEDDING_MODEL"] = "anthropic/claude-small"
         told = msgspec.json.decode((await anthropic.run("models", "--json")).out)
@@ -206,6 +211,7 @@ class TestHosts:
             "default": {"role": "default", "model": "custom/scripted", "why": ""},
             "small": None,
             "embeddings": None,
+            "voice": None,
             "fallbacks": [],
             "presets": {},
         }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 import uvloop
 
-_ON_BOTH = {"test_deadlines.py", "test_sending.py", "test_pool.py", "test_websocket.py"}
+_ON_BOTH = {"test_deadlines.py", "test_sending.py", "test_pool.py", "test_stream.py", "test_websocket.py"}
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:

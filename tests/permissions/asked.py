@@ -23,7 +23,6 @@ from everloop.ports.directory import Person
 from everloop.settings import load
 from everloop.settings.shape import GatewaySection
 from everloop.testing import ScriptedModel
-from tests.tools.board import Board
 
 from .matrix import ROLES, Row, command_rows, frame_rows, route_rows, setting_rows, tool_rows, view_rows
 
@@ -53,7 +52,6 @@ async def specs(folder: Path) -> dict[str, ToolSpec]:
             agent.store,
             keeper=Attachments(Folder(folder / "files"), agent.store, lambda: 1000),
             credentials=agent.credentials,
-            open_channels=[Board()],
         )
         return {tool.spec.name: tool.spec for tool in (*made.tools, *made.personal)}
 

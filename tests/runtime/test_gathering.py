@@ -107,7 +107,8 @@ async def test_a_stop_is_for_what_still_waits(house, clock):
         await deliver(incoming("e2", text="/stop"))
         await channel.sent(1)
         row = await agent.store.session("fake:room")
-        clock.time += 1
+        while await agent.store.unfinished(row.id):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
         await deliver(incoming("e3", text="go on"))
         clock.time += 1
         await channel.sent(2)

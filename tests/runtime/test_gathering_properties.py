@@ -89,22 +89,23 @@ class Town:
             case "drive" | "kill before" | "kill within" if self.thread:
                 await self.drive(deed.what)
 
-    async def drive(self, what: str) -> None:
+    async def drive(self, what: str) -> float:
+        """When it is to be looked at again; 0: there is no need."""
         book = await Book.open(self.store, Thread(self.thread), Quiet())
         if book.in_the_middle:
             await book.take_over()
         while True:
             await book.absorb(self.steering, KnownPeople(), self.now)
             if what == "kill before":
-                return
+                return 0.0
             if book.thread.rests:
                 if await book.rest():
-                    return
+                    return book.ripe
                 continue
             if not await book.write(ModelCalled("m")):
                 continue
             if what == "kill within":
-                return
+                return 0.0
             book.keep(ModelSaid("answer", model="m"))
 
 
@@ -165,6 +166,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 @given(deeds=DEEDS, steering=st.sampled_from(["steer", "queue", "interrupt"]))
 def test_each_message_is_in_exactly_one_turn_or_was_taken_back(site: Site, deeds: list[Deed], steering: str):
     site.runner.run(check(site.runner.run(live(site.store, deeds, steering))))
+
+
+def test_a_thread_that_is_looked_at_too_early_waits_for_the_last_of_a_burst(site: Site):
+    async def look_twice() -> tuple[list[float], list[str]]:
+        town, ripe = Town(site.store, "steer"), []
+        for _ in range(2):
+            await town.do(Deed("say"))
+            ripe.append(await town.drive("drive") - town.now)
+            town.now += 0.9
+        town.now += 0.2
+        ripe.append(await town.drive("drive"))
+        heard = [text_of(each.parts) for each in await town.store.read(town.thread) if isinstance(each, UserSaid)]
+        return [round(each, 3) for each in ripe], heard
+
+    assert site.runner.run(look_twice()) == ([1.0, 1.0, 0.0], ["m1", "m2"])
 
 
 def test_the_check_notices_a_message_that_is_in_no_turn(site: Site):

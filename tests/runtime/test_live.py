@@ -4,6 +4,7 @@ import asyncio
 
 from everloop.core.mail import Address, Outbound, ReplyTo, reply_key
 from everloop.core.turn import Finished
+from everloop.ports.channel import OutgoingPart
 from everloop.ports.events import AnswerBegan, AnswerPiece, ToolCalled, TurnBegan, TurnEnded
 from everloop.ports.rows import OutboxRow
 from everloop.runtime.live import Live
@@ -83,6 +84,24 @@ async def test_what_a_draft_was_of_is_taken_away_when_everloop_ends_before_the_a
         await deliver(incoming("e1"))
         await channel.until("Once upon")
     assert (channel.drafts[-1], channel.visible) == (("draft 1", ""), {})
+
+
+async def test_an_answer_whose_sending_was_broken_off_is_sent_once_more_under_its_key_and_not_lost(house):
+    class Hanging(Drafting):
+        async def send(self, part: OutgoingPart) -> str:
+            receipt = await super().send(part)
+            if len(self.parts) == 1:
+                await asyncio.Event().wait()  # nobody hears that it has arrived
+            return receipt
+
+    channel, gate = Hanging(), asyncio.Event()
+    await answered(house, channel, gate)
+    async with house(ScriptedModel([]), channels=[channel]):
+        await channel.sent(2)
+    first, second = channel.parts
+    assert (first.draft, second.draft, second.key) == ("draft 1", "", first.key)
+    assert [sent.text for sent in channel.delivered] == ["Once upon a time"]
+    assert "" not in [text for _, text in channel.drafts]
 
 
 async def test_a_platform_that_wants_fewer_drafts_is_given_the_time_and_then_shown_the_newest(house):

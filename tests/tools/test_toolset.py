@@ -47,9 +47,13 @@ TOOLS = {
     "read_history": (Effect.READ, Role.USER),
     "web_search": (Effect.READ, Role.USER),
     "message": (Effect.KEYED, Role.GUEST),
+    "react": (Effect.IDEMPOTENT, Role.GUEST),
+    "edit_message": (Effect.IDEMPOTENT, Role.USER),
+    "delete_message": (Effect.IDEMPOTENT, Role.USER),
 }
 # In a place where others read along, which the examples' is: a person is asked, whoever wants it.
 SPEAKS = {"message": Ask((0,))}
+FOR_GUESTS = {**SPEAKS, "react": RunCalls((0,))}
 
 NEVER_ASKED: Any = object()  # a store that only has to be there
 
@@ -209,10 +213,10 @@ class TestPermissions:
     @pytest.mark.parametrize("person", ["gus", "nobody-knows"])
     def test_a_guest_may_use_nothing_but_what_reaches_their_own_alone(self, tmp_path: Path, person: str):
         names = [*TOOLS, "unclassified"]
-        assert steps(tmp_path, person, unclassified) == {name: refused(name, person) for name in names} | SPEAKS
+        assert steps(tmp_path, person, unclassified) == {name: refused(name, person) for name in names} | FOR_GUESTS
 
     def test_who_has_no_name_is_a_guest(self, tmp_path: Path):
-        assert steps(tmp_path, "") == {name: refused(name, "guests") for name in TOOLS} | SPEAKS
+        assert steps(tmp_path, "") == {name: refused(name, "guests") for name in TOOLS} | FOR_GUESTS
 
     @pytest.mark.parametrize("person", ["una", "ada"])
     def test_a_user_and_an_admin_may_use_all_but_what_is_the_owners(self, tmp_path: Path, person: str):
@@ -229,7 +233,7 @@ class TestPermissions:
         free = {"exec": {"unsafe_without_sandbox": True}}
         runs = {"exec", "exec_input", "run_python", *SPEAKS}
         assert steps(tmp_path, "una", **free) == {name: Ask((0,)) if name in runs else RunCalls((0,)) for name in TOOLS}
-        assert steps(tmp_path, "gus", **free) == {name: refused(name, "gus") for name in TOOLS} | SPEAKS
+        assert steps(tmp_path, "gus", **free) == {name: refused(name, "gus") for name in TOOLS} | FOR_GUESTS
 
     @pytest.mark.parametrize("least", Role)
     def test_a_role_may_do_what_those_below_may(self, least: Role):

@@ -256,6 +256,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         voice,
         supervisor=supervisor,
         traits=traits,
+        open_now=builder.open_channels,
     )
     shown = Acknowledgements(store)
     stack.push_async_callback(shown.settle)  # after the lanes: answers of the last moment are acknowledged too

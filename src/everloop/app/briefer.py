@@ -13,15 +13,15 @@ from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.people import OWNER, Role, is_chat
 from ..core.prompt import Terms
+from ..ports import Channel
 from ..runtime.calls import Kit
 from ..settings import Settings, Tools
 from ..tools.prompt_files import WatchedFiles
-from ..tools.sent_messages import NAMES as ABILITIES
+from ..tools.sent_messages import lacking_on
 from .guest_tools import offered
 from .presets import TOOLS
 from .tools import PEOPLE, Kits
 
-_ALL = frozenset(ABILITIES)
 GUESTS = "~guests"  # whose tools are the same
 RUNTIME = "{runtime}"
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
@@ -47,10 +47,10 @@ class HouseBriefer:
         kits: Kits,
         large: frozenset[str],
         files: WatchedFiles,
-        abilities: Mapping[str, frozenset[str]] = {},
+        channels: Mapping[str, Channel] = {},
     ) -> None:
-        """`abilities` are the tools that only some channels have, by channel."""
-        self._lacking = {name: _ALL - each for name, each in abilities.items()}
+        """`channels` are those that are open at the moment, by name: some tools are for what they can do."""
+        self._channels = channels
         defaults = settings.agents.defaults
         self._own = defaults.system_prompt
         policy = policy_of(settings.tools)
@@ -70,7 +70,7 @@ class HouseBriefer:
         if owners:
             await self._files.look()
         whose = situation.principal if situation.role >= Role.USER else GUESTS
-        lacking = self._lacking.get(situation.address.partition(":")[0], _ALL)
+        lacking = lacking_on(self._channels.get(situation.address.partition(":")[0]))
         key = whose, situation.role, is_chat(situation.principal), situation.terms, lacking
         kit, made = self._kits.of(whose), self._made.get(key)
         if made is None or made[0] is not kit:

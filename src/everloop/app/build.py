@@ -30,7 +30,6 @@ from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.sandbox.port import Sandbox
-from ..tools.sent_messages import abilities_of
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
@@ -117,6 +116,7 @@ class Builder:
         self._bus = bus
         self._given = given
         self.channels = self._traits = traits_in(given.channels)
+        self.open_channels = {each.manifest.name: each for each in given.channels}  # who opens more adds them
         self._tools_given = tuple(tool for tool in given.tools if isinstance(tool, Tool))
         self._sources = tuple(source for source in given.tools if not isinstance(source, Tool))
         self._supervisor = supervisor
@@ -142,7 +142,7 @@ class Builder:
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
             await self.prompt_files.look()
         personas = personas_of(settings)
-        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, abilities_of(self._given.channels))
+        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, self.open_channels)
         return Built(
             settings,
             choice.model,
@@ -248,7 +248,7 @@ class Builder:
             quota_of=self._storage.bounded.quota_of,
             bounded=self._storage.bounded,
             credentials=self._credentials,
-            open_channels=self._given.channels,
+            open_channels=self.open_channels,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

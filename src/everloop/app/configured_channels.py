@@ -122,8 +122,10 @@ class ConfiguredChannels:
             await self._channels.end(name)
             del self._values[name]
             if name not in wanted:
+                self._channels.unhook(name)
                 _log.info("the channel %s is set no longer, and was left", name)
         for name in [name for name in self.unopened if name not in wanted]:
+            self._channels.unhook(name)
             await self._forget_unopened(name)
         for name, values in wanted.items():
             if name not in self._values and self._tried.get(name) != values:
@@ -140,7 +142,9 @@ class ConfiguredChannels:
             await self._forget_unopened(name)
             _log.info("the channel %s is open", name)
             return
+        self._channels.unhook(name)
         if found.is_there:
+            self._channels.put_off(name)
             found = replace(found, why=placed(settings, self._home.home, name, found.why))
         self.unopened[name] = found
         _log.warning("%s", found.sentence)

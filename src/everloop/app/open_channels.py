@@ -9,7 +9,7 @@ from msgspec import Struct
 from ..core.message import Part
 from ..files.attachments import Attachments
 from ..ports import Admission, Bus, Channel, Clock, Files, Store
-from ..ports.channel import DOORS, Hook, Traits
+from ..ports.channel import ANY_PATH, DOORS, Hook, HookAnswer, HookRequest, Traits
 from ..ports.events import CommandDone, Event, PermissionAsked, TurnEnded
 from ..ports.policy import ChannelPolicy
 from ..runtime.inbox import Inbox
@@ -21,6 +21,8 @@ from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervised, Supervisor
 from ..runtime.voice import VoiceMessages
 from .listening import ToldListening, lease_of
+
+PUT_OFF_SECONDS = 60
 
 
 class OpenChannel(Struct, frozen=True):
@@ -62,9 +64,10 @@ class OpenChannels:
         *,
         supervisor: Supervisor,
         traits: dict[str, Traits],
+        open_now: dict[str, Channel],
     ) -> None:
         """`link` makes addresses of files, `voice` reads what is spoken; `traits` are those that everyone here goes by,
-        also of channels that are opened later."""
+        also of channels that are opened later, and `open_now` the channels themselves."""
 
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
@@ -84,6 +87,7 @@ class OpenChannels:
         self._bus = bus
         self._supervisor = supervisor
         self._traits = traits
+        self._open_now = open_now
         self._all: dict[str, OpenChannel] = {}
         self._stacks: dict[str, AsyncExitStack] = {}
         self._telling: Supervised | None = None
@@ -97,14 +101,24 @@ class OpenChannels:
         self._all[name], self._stacks[name] = opened, stack
         if name not in DOORS:  # which no stranger can speak for
             self._traits[name] = channel.manifest.traits
+            self._open_now[name] = channel
         opened.start(self._supervisor, stack)
         if self._telling is None:
             self._telling = self._supervisor.start("answers", self._tell)
 
     async def end(self, name: str) -> None:
-        """What is being sent ends first. Its traits stay known: its conversations are still there."""
-        del self._all[name], self.hooks[name]
+        """What is being sent ends first. Its traits stay known: its conversations are still there. Its hooks are
+        answered until it is opened again, or `unhook`ed: no platform that calls meanwhile is turned away."""
+        del self._all[name]
+        self._open_now.pop(name, None)
         await self._stacks.pop(name).aclose()
+
+    def unhook(self, name: str) -> None:
+        self.hooks.pop(name, None)
+
+    def put_off(self, name: str) -> None:
+        """Who calls a channel that is set and cannot be opened is told to come again: what they bring is lost else."""
+        self.hooks[name] = [Hook("GET", ANY_PATH, _not_yet), Hook("POST", ANY_PATH, _not_yet)]
 
     async def close(self) -> None:
         if self._telling:
@@ -123,6 +137,11 @@ class OpenChannels:
                         for session in _answered_in(event):
                             if sender := self._all.get(session.partition(":")[0]):
                                 sender.outbox.nudge()
+
+
+async def _not_yet(request: HookRequest) -> HookAnswer:
+    body = b'{"error":"this channel is not open just now; try again"}'
+    return HookAnswer(503, body, {"Retry-After": f"{PUT_OFF_SECONDS}"})
 
 
 def _answered_in(event: Event) -> tuple[str, ...]:

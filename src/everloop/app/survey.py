@@ -44,8 +44,8 @@ class ModelRow(Struct, frozen=True):
 
 
 class Use(Struct, frozen=True):
-    """A model and what it is for: to answer by default, or when that cannot, small things, vectors. `why` says what it
-    lacks."""
+    """A model and what it is for: to answer by default, or when that cannot, small things, vectors, speech. `why` says
+    what it lacks."""
 
     role: str
     model: str
@@ -53,13 +53,22 @@ class Use(Struct, frozen=True):
 
 
 async def find_uses(library: ModelLibrary) -> list[Use]:
-    """The default first. The small model is named only where it is another, as one for embeddings is."""
+    """The default first. The small model is named only where it is another, as those for embeddings and voice are."""
     presets = Presets(library.settings, library.models)
     asked = presets.asked("")
     spares = [await _find_use(library, "fallback", presets.asked(name).model) for name in asked.fallbacks or ()]
     purposes = [("small", presets.small), ("embeddings", presets.embedding)]
     others = [await _find_use(library, role, presets.asked(name).model) for role, name in purposes if name]
-    return [await _find_use(library, "default", asked.model), *spares, *others]
+    spoken = [await _find_transcriber(presets, library.settings.voice.model)] if library.settings.voice.model else []
+    return [await _find_use(library, "default", asked.model), *spares, *others, *spoken]
+
+
+async def _find_transcriber(presets: Presets, name: str) -> Use:
+    try:
+        found = await presets.transcriber()
+        return Use("voice", found.name if found else name)
+    except ModelMissing as error:
+        return Use("voice", name, str(error))
 
 
 async def _find_use(library: ModelLibrary, role: str, name: str) -> Use:

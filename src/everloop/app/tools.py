@@ -34,7 +34,7 @@ from ..ports import (
     Taints,
     ToolSource,
 )
-from ..ports.channel import DOORS, OpensChats, Traits
+from ..ports.channel import DOORS, Traits
 from ..ports.events import ToolOutput
 from ..ports.outbox import SentAnswers
 from ..ports.tools import CallContext, Tool
@@ -57,7 +57,6 @@ from ..tools.sandbox.later import LaterSandbox
 from ..tools.sandbox.port import CommandLimits, CommandView, Sandbox
 from ..tools.sandbox.view import environment
 from ..tools.send_file import send_file_tool
-from ..tools.sent_messages import NAMES as ON_CHANNELS
 from ..tools.sent_messages import sent_message_tools
 from ..tools.tainted import Tainted, place_of
 from ..tools.undo_file import UndoFile
@@ -134,7 +133,7 @@ def build_tools(
     quota_of: QuotaOf | None = None,
     bounded: Files | None = None,
     credentials: CredentialBox | None = None,
-    open_channels: Sequence[Channel] = (),
+    open_channels: Mapping[str, Channel] = {},
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -142,7 +141,6 @@ def build_tools(
     another set, which closes them; `keeper` keeps what people are given, `bounded` are the files within quotas.
     Raises SettingsError, HomeError."""
     chosen = settings.tools
-    chats = {each.manifest.name: each for each in open_channels if isinstance(each, OpensChats)}
     own = own or Home(home)
     check_workspace(workspace, home)
     commands = commands or sandbox_of(home, settings)
@@ -177,7 +175,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *([message_tool(store, bus.wake, seen, bounded or files, channels, chats)] if store else ()),
+        *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
@@ -252,7 +250,7 @@ def check_workspace(workspace: Path, home: Path) -> None:
 
 def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:
     """Those that the owner has not left out. Raises SettingsError for a name that leaves nothing out."""
-    known = [*(tool.spec.name for tool in tools), FETCH, EXEC, *ON_CHANNELS]
+    known = [*(tool.spec.name for tool in tools), FETCH, EXEC]
     for pattern in disabled:
         if not any(fnmatchcase(name, pattern) for name in known):
             raise SettingsError(f"tools.disabled: there is no tool {pattern!r}; see docs/tools.md for their names")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
-from ..ports.channel import Hook, HookRequest
+from ..ports.channel import ANY_PATH, Hook, HookRequest
 from .access.guard import NONE
 from .access.permissions import PUBLIC, Route
 from .http.errors import Refused
@@ -39,7 +39,7 @@ def _hook_of(hooks: Hooks, request: web.Request) -> Hook:
     method = "GET" if request.method == "HEAD" else request.method
     channel, path = request.match_info["channel"], request.match_info["path"]
     for hook in hooks.get(channel, ()):
-        if (hook.method, hook.path) == (method, path):
+        if hook.method == method and hook.path in (path, ANY_PATH):
             return hook
     raise Refused(401, "unauthorized", NONE)
 

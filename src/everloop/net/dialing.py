@@ -4,8 +4,8 @@ import asyncio
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from aiohappyeyeballs import start_connection
 from yarl import URL
@@ -16,6 +16,7 @@ from .connection import HttpConnection
 from .failures import CONNECT_SECONDS, explain_no_connection
 from .resolver import Resolver
 
+_Speaks = TypeVar("_Speaks", bound=asyncio.Protocol)
 _NEXT_ADDRESS_AFTER = 0.25  # seconds, when a name has several: the first may lead nowhere
 
 
@@ -34,7 +35,7 @@ async def dial(
     try:
         async with asyncio.timeout(min(seconds, CONNECT_SECONDS)):
             if proxy is None:
-                return await _connect(url, trust, resolver)
+                return await connect_host(url, trust, resolver, HttpConnection)
             connection = await _reach(proxy, trust, name, resolver)
             if always_tunnel or url.scheme == "https":
                 try:
@@ -60,21 +61,45 @@ def basic(url: URL) -> str:
 
 async def connect(url: URL, addresses: Sequence[Any], trust: ssl.SSLContext | None) -> HttpConnection:
     """A connection to one of a host's addresses, as getaddrinfo gives them. Raises OSError."""
-    loop = asyncio.get_running_loop()
-    secure: dict[str, Any] = {"ssl": trust, "server_hostname": _host(url).rstrip(".")} if url.scheme == "https" else {}
+    return await _connect_to(url, addresses, trust, HttpConnection)
+
+
+async def connect_host(
+    url: URL, trust: ssl.SSLContext | None, resolver: Resolver, speak: Callable[[], _Speaks]
+) -> _Speaks:
+    """A connection to a host on which `speak` is spoken. What is a number is not looked up, which would take a thread.
+    Raises OSError and UnicodeError."""
+    where: tuple[str, int] = host_of(url), url.port or 0
+    try:
+        found: list[Any] = socket.getaddrinfo(*where, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await resolver.find(*where)
+    try:
+        return await _connect_to(url, found, trust, speak)
+    except BaseException:
+        resolver.forget(*where)  # it may have moved
+        raise
+
+
+async def _connect_to(
+    url: URL, addresses: Sequence[Any], trust: ssl.SSLContext | None, speak: Callable[[], _Speaks]
+) -> _Speaks:
+    loop, secure = asyncio.get_running_loop(), url.scheme == "https"
+    options: dict[str, Any] = {"ssl": trust, "server_hostname": host_of(url).rstrip(".")} if secure else {}
     found = await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER)
     try:
-        _, connection = await loop.create_connection(HttpConnection, sock=found, **secure)
+        _, connection = await loop.create_connection(speak, sock=found, **options)
     except BaseException:
         found.close()
         raise
     return connection
 
 
-def trusting(*files: str | None) -> ssl.SSLContext:
+def trusting(*files: str | None, protocols: Sequence[str] = ("http/1.1",)) -> ssl.SSLContext:
     """Trusts the authorities that the system trusts, and those of these files. Raises HostUnreachable."""
     context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
+    if protocols:
+        context.set_alpn_protocols([*protocols])
     for file in filter(None, files):
         try:
             context.load_verify_locations(file)
@@ -83,29 +108,15 @@ def trusting(*files: str | None) -> ssl.SSLContext:
     return context
 
 
-def _host(url: URL) -> str:
+def host_of(url: URL) -> str:
     """In the letters that name servers and certificates use. To leave it to Python, which knows an older rule for other
     letters, would lead to another host: from straße.example to strasse.example."""
     return (url.raw_host or "").replace("%25", "%")  # before the link of a link-local address
 
 
-async def _connect(url: URL, trust: ssl.SSLContext | None, resolver: Resolver) -> HttpConnection:
-    """What is a number is not looked up, which would take a thread."""
-    where: tuple[str, int] = _host(url), url.port or 0
-    try:
-        found: list[Any] = socket.getaddrinfo(*where, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:
-        found = await resolver.find(*where)
-    try:
-        return await connect(url, found, trust)
-    except BaseException:
-        resolver.forget(*where)  # it may have moved
-        raise
-
-
 async def _reach(proxy: URL, trust: ssl.SSLContext | None, name: str, resolver: Resolver) -> HttpConnection:
     try:
-        return await _connect(proxy, trust, resolver)
+        return await connect_host(proxy, trust, resolver, HttpConnection)
     except (OSError, UnicodeError) as error:
         raise HostUnreachable(f"{name} cannot be reached: the proxy that is named for it does not answer.") from error
 
@@ -124,4 +135,4 @@ async def _tunnel(
         said = f" ({status})" if status else ""
         raise HostUnreachable(f"{name_of(url)} cannot be reached: the proxy refuses to connect{said}.")
     if url.scheme == "https" and trust:
-        await connection.secure(trust, _host(url).rstrip("."))
+        await connection.secure(trust, host_of(url).rstrip("."))

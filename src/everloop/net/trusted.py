@@ -22,6 +22,7 @@ from .proxies import find_proxy
 from .request import write
 from .resolver import Resolver
 from .socket_address import http_address, websocket_opening
+from .stream import StreamDialer, StreamOpening
 from .unzip import Unzip, make_room
 
 TYPE_CHECKING = False
@@ -56,6 +57,7 @@ class TrustedHttp:
         self._idle: dict[str, list[HttpConnection]] = {}
         self._busy: set[HttpConnection] = set()
         self._broom: asyncio.TimerHandle | None = None
+        self._dialer = StreamDialer(ca_file, proxy, self._resolver)
 
     def request(
         self,
@@ -75,6 +77,7 @@ class TrustedHttp:
             self._broom = None
         for connection in [*self._busy, *(each for waiting in self._idle.values() for each in waiting)]:
             connection.close()
+        self._dialer.close()
         self._busy.clear()
         self._idle.clear()
         self._resolver.close()
@@ -111,6 +114,10 @@ class TrustedHttp:
         return websocket_opening()(
             partial(self._ask_to_upgrade, target), url, target.name, headers=headers, terms=terms, part=self._let_go
         )
+
+    def dial(self, host: str, port: int, *, tls: bool = True, seconds: float = 30.0) -> StreamOpening:
+        """The Dials port."""
+        return self._dialer.dial(host, port, tls=tls, seconds=seconds)
 
     async def _ask_to_upgrade(
         self, target: "_Target", headers: Mapping[str, str], seconds: float

@@ -7,6 +7,7 @@ from .bus import Bus, Feed
 from .channel import Admission, Channel, Deliver, Fetches, Hooked, Previews, Renders, Signals
 from .clock import Clock
 from .credentials import Credentials, Logins, Tokens, Users
+from .dial import ByteStream, Dials
 from .directory import Directory
 from .erasing import Belongings, Erasing, HomeFile, HomeFolders
 from .files import FileRecord, FileRecords, Files, FileShelves, KeepsFiles, KeptFile
@@ -41,10 +42,12 @@ __all__ = [
     "Briefer",
     "Budgets",
     "Bus",
+    "ByteStream",
     "Channel",
     "Clock",
     "Credentials",
     "Deliver",
+    "Dials",
     "Directory",
     "Embedder",
     "Embeddings",

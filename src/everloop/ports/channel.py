@@ -74,7 +74,8 @@ class Incoming(Struct, frozen=True, kw_only=True):
     `mentioned`: we are named in it; `replies`: it is a reply to something that we have said; `quoted` is the text that
     it is a reply to. `bot`: no person has written it; what we have written ourselves is never handed in. `voice` are
     those of `files` that are spoken. Messages of one `album` were sent together. With `replaces` it is the new text of
-    an earlier event; with `withdrawn` that event was taken back, and there is no text.
+    an earlier event; with `withdrawn` that event was taken back, and there is no text. `unproven`: anyone could have
+    written it in the author's name, so that it is never taken for a known person's.
     """
 
     event: str
@@ -95,6 +96,7 @@ class Incoming(Struct, frozen=True, kw_only=True):
     album: str = ""
     replaces: str = ""
     withdrawn: bool = False
+    unproven: bool = False
 
 
 class Delivered(Struct, frozen=True):
@@ -186,11 +188,14 @@ class HookAnswer(Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
+ANY_PATH = "*"
+
+
 class Hook(Struct, frozen=True):
     """A route that the gateway mounts at /hooks/<channel><path>. It is open to all: the channel checks who asks."""
 
     method: Literal["GET", "POST"]
-    path: str  # "", or /… for a further one
+    path: str  # "", or /… for a further one, or ANY_PATH
     answer: Callable[[HookRequest], Awaitable[HookAnswer]]
     largest: int = 1_000_000  # bytes of a body
 

@@ -21,6 +21,10 @@ PAIR = (
     "I do not know you yet. Ask the person who runs me to let you in: `everloop users pair {code}`, or `/pair {code}` "
     "where they speak with me. The code holds for a day. What you wrote was not kept: say it again then."
 )
+UNPROVEN = (
+    "I cannot tell whether you have written this: anyone could write in your name, and nobody proves to me that it was "
+    "you. What you wrote was not kept. Whoever runs me is told more by `everloop channels test {channel}`."
+)
 BLOCKED = "this account is blocked"
 UNKNOWN = "this account belongs to nobody who is known here"
 
@@ -55,6 +59,8 @@ class AdmitPeople:
         person = await self._directory.known_by(account)
         if person and person.blocked:
             return Declined(BLOCKED)
+        if incoming.unproven:
+            return self._unproven(account, manifest, incoming, is_known=person is not None)
         if person is None and account not in self._given and (declined := await self._met(account, manifest, incoming)):
             return declined
         author = person.id if person else account
@@ -73,6 +79,15 @@ class AdmitPeople:
         if person and person.blocked:
             return ""
         return person.id if person else account
+
+    def _unproven(self, account: str, manifest: Manifest, incoming: Incoming, *, is_known: bool) -> Admitted | Declined:
+        """A stranger, also if the account was linked to somebody; no code is told and none is taken."""
+        strangers = self._strangers() or self._usual
+        if strangers == "guest" and not is_known:
+            return Admitted(account, account if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
+        if strangers == "ignore" or not incoming.direct:
+            return Declined(UNKNOWN)
+        return Declined(UNKNOWN, account, UNPROVEN.format(channel=manifest.name))
 
     async def _linked(self, account: str, incoming: Incoming) -> Person | None:
         """Who says the code that somebody has asked for elsewhere is the same person here, from now on."""

@@ -129,7 +129,7 @@ class Live:
         """An answer can be claimed before we are told that its turn has ended."""
         turn, key = self._turns.get(row.thread), row.outbound.key
         seq = key.removeprefix(reply_key(row.thread, 0).removesuffix("0"))
-        if turn is None or not self._previews or not seq.isdecimal() or int(seq) <= turn.began:
+        if turn is None or not seq.isdecimal() or int(seq) <= turn.began:
             return None
         self._end(row.thread, turn, key)
         return turn

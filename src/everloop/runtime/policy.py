@@ -67,7 +67,7 @@ class AdmitByPolicy:
             return await self._decline(why, manifest, incoming)
         decided = await self._people.admit(manifest, incoming)
         if isinstance(decided, Declined):
-            return decided
+            return await self._told_once(decided) if incoming.unproven and decided.reply else decided
         await self._pace.read()
         return self._slowed(decided, incoming) or self._due(decided, incoming)
 
@@ -86,6 +86,11 @@ class AdmitByPolicy:
         if not author or not self._pace.tell(author, DAY):
             return Declined(why)
         return Declined(why, author, STRANGE.format(account=incoming.account, channel=manifest.name))
+
+    async def _told_once(self, decided: Declined) -> Declined:
+        """Whoever is told may not have written anything: not more than once a day (backscatter)."""
+        await self._pace.read()
+        return decided if self._pace.tell(decided.account, DAY) else Declined(decided.why)
 
     def _slowed(self, decided: Admitted, incoming: Incoming) -> Declined | None:
         """Why it is too much, if it is; else it is counted. What comes again was counted before."""

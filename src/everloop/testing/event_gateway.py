@@ -11,6 +11,7 @@ farewell with 1000 or 1001, as there.
 """
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
@@ -22,7 +23,9 @@ from msgspec import Struct
 
 DISPATCH, HEARTBEAT, IDENTIFY, RESUME, RECONNECT, INVALID_SESSION, HELLO, HEARTBEAT_ACK = 0, 1, 2, 6, 7, 9, 10, 11
 UNKNOWN_OPCODE, DECODE_ERROR, NOT_AUTHENTICATED, AUTHENTICATION_FAILED = 4001, 4002, 4003, 4004
-INVALID_SEQ, SESSION_TIMED_OUT = 4007, 4009
+INVALID_SEQ, SESSION_TIMED_OUT, DISALLOWED_INTENTS = 4007, 4009, 4014
+
+LEAST_PATIENCE = 5.0  # seconds without a sign of life: a test that beats often may be held up
 
 
 class GatewayFrame(Struct, omit_defaults=True):
@@ -37,16 +40,21 @@ class GatewayFrame(Struct, omit_defaults=True):
 class GatewaySession(Struct):
     id: str
     events: list[GatewayFrame] = []
+    acknowledged: int = 0  # the last event that its client's heartbeats speak of
     wire: web.WebSocketResponse | None = None  # while somebody listens
 
 
 class EventGateway:
-    """`identified` and `resumed` count what clients have asked for, `heartbeats` the signs of life that have come."""
+    """`identified` and `resumed` count what clients have asked for, `heartbeats` the signs of life that have come.
+    `ready` is told with READY, `welcome` are events that follow it."""
 
     def __init__(self, token: str = "token", heartbeat: float = 10.0) -> None:
         self.sessions: dict[str, GatewaySession] = {}
         self.identified = self.resumed = self.heartbeats = 0
         self.is_frozen = False  # heartbeats are not acknowledged, and nothing is said
+        self.ready: Mapping[str, Any] = {}
+        self.welcome: Sequence[tuple[str, Any]] = ()
+        self.allowed_intents = -1  # those that a client may ask for; -1: any
         self._token = token
         self._heartbeat = heartbeat
         self._numbers = count(1)
@@ -75,10 +83,20 @@ class EventGateway:
         for session in self.sessions.values():
             await self._tell(session, kind, data)
 
+    async def until_acknowledged(self, session: GatewaySession, events: int) -> None:
+        """Until its client's heartbeats speak of so many."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: session.acknowledged >= events)
+
     async def until_listening(self, sessions: int = 1) -> None:
         """Until so many are listened to."""
         async with self._changed:
             await self._changed.wait_for(lambda: sum(1 for each in self.sessions.values() if each.wire) >= sessions)
+
+    async def until_left(self) -> None:
+        """Until nobody listens to any."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: not any(each.wire for each in self.sessions.values()))
 
     def cut(self) -> None:
         """Tear all connections, without a farewell."""
@@ -110,14 +128,14 @@ class EventGateway:
             await wire.close(code=SESSION_TIMED_OUT)
         finally:
             del self._wires[wire]
-            self._leave(wire, farewell)
+            await self._leave(wire, farewell)
         return wire
 
     async def _listen(self, wire: web.WebSocketResponse, patience: asyncio.Timeout) -> int:
         """Gives the code with which the client leaves; 0 when it says none."""
         session: GatewaySession | None = None
         while True:
-            patience.reschedule(asyncio.get_running_loop().time() + 3 * self._heartbeat)
+            patience.reschedule(asyncio.get_running_loop().time() + max(3 * self._heartbeat, LEAST_PATIENCE))
             message = await wire.receive()
             if message.type is not web.WSMsgType.TEXT:
                 return int(message.data) if message.type is web.WSMsgType.CLOSE else 0
@@ -127,17 +145,29 @@ class EventGateway:
                 await wire.close(code=DECODE_ERROR)
                 return 0
             if said.op == HEARTBEAT:
-                self.heartbeats += 1
-                await self._say(wire, GatewayFrame(HEARTBEAT_ACK))
+                await self._take_heartbeat(wire, said, session)
             elif said.op in (IDENTIFY, RESUME) and session is None:
                 session = await self._admit(wire, said)
             else:
                 await wire.close(code=UNKNOWN_OPCODE if session else NOT_AUTHENTICATED)
 
+    async def _take_heartbeat(
+        self, wire: web.WebSocketResponse, said: GatewayFrame, session: GatewaySession | None
+    ) -> None:
+        self.heartbeats += 1
+        if session and isinstance(said.d, int):
+            async with self._changed:
+                session.acknowledged = said.d
+                self._changed.notify_all()
+        await self._say(wire, GatewayFrame(HEARTBEAT_ACK))
+
     async def _admit(self, wire: web.WebSocketResponse, said: GatewayFrame) -> GatewaySession | None:
         asked = said.d if isinstance(said.d, dict) else {}
         if asked.get("token") != self._token:
             await wire.close(code=AUTHENTICATION_FAILED, message=b"Authentication failed.")
+            return None
+        if said.op == IDENTIFY and asked.get("intents", 0) & ~self.allowed_intents:
+            await wire.close(code=DISALLOWED_INTENTS, message=b"Disallowed intent(s).")
             return None
         return await (self._identify(wire) if said.op == IDENTIFY else self._resume(wire, asked))
 
@@ -146,7 +176,9 @@ class EventGateway:
         session = GatewaySession(f"session-{next(self._numbers)}")
         self.sessions[session.id] = session
         await self._listen_to(session, wire)
-        await self._tell(session, "READY", {"session_id": session.id, "resume_gateway_url": self.url})
+        ready = {**self.ready, "session_id": session.id, "resume_gateway_url": self.url}
+        for kind, data in (("READY", ready), *self.welcome):
+            await self._tell(session, kind, data)
         return session
 
     async def _resume(self, wire: web.WebSocketResponse, asked: dict[str, Any]) -> GatewaySession | None:
@@ -170,11 +202,13 @@ class EventGateway:
         async with self._changed:
             self._changed.notify_all()
 
-    def _leave(self, wire: web.WebSocketResponse, farewell: int) -> None:
+    async def _leave(self, wire: web.WebSocketResponse, farewell: int) -> None:
         for session in [each for each in self.sessions.values() if each.wire is wire]:
             session.wire = None
             if farewell in (1000, 1001):
                 self.sessions.pop(session.id)
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _tell(self, session: GatewaySession, kind: str, data: Any) -> None:
         event = GatewayFrame(DISPATCH, data, len(session.events) + 1, kind)

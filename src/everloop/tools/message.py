@@ -13,8 +13,8 @@ from ..core.message import Media
 from ..core.people import Role
 from ..core.tool import Circumstances, Effect, Risk
 from ..errors import MailRefused, NoRoom, StoreFull, ToolError
-from ..ports import Files
-from ..ports.channel import DOORS, OpensChats, Traits, traits_of
+from ..ports import Channel, Files
+from ..ports.channel import DOORS, Traits, traits_of
 from ..ports.tools import CallContext, Tool
 from ..readings.media import LARGEST_IMAGE, mime_of
 from .decorator import tool
@@ -31,10 +31,10 @@ def message_tool(
     workspace: Workspace,
     files: Files,
     channels: Mapping[str, Traits] = DOORS,
-    chats: Mapping[str, OpensChats] = {},
+    opened: Mapping[str, Channel] = {},
 ) -> Tool:
-    """`wake` says that a thread has mail; `channels` are those that are known here, by name, and `chats` those on which
-    we may speak first."""
+    """`wake` says that a thread has mail; `channels` are those that are known here, by name, `opened` those that are
+    open now."""
 
     def risk_of_message(args: dict[str, Any], situation: Circumstances) -> Risk:
         """Where others read along, it speaks to them."""
@@ -47,7 +47,7 @@ def message_tool(
         return Risk("medium", leaves=True, mutates=True, why="it is told to another person")
 
     # Not `files`: that is what the model calls what it sends along.
-    kept, recipients = files, Recipients(post, channels, chats)
+    kept, recipients = files, Recipients(post, channels, opened)
 
     @tool(Effect.KEYED, permission=Role.GUEST, risk=risk_of_message)
     async def message(

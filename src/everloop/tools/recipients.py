@@ -13,6 +13,7 @@ from ..core.log import UserSaid
 from ..core.mail import Address, Inbound
 from ..core.people import Role, is_chat
 from ..errors import BadSession, ChannelDown, ToolError, Undeliverable
+from ..ports import Channel
 from ..ports.channel import OpensChats, Traits, traits_of
 from ..ports.conversation import Conversation, Written
 from ..ports.directory import Person
@@ -55,12 +56,12 @@ class Recipient(Struct, frozen=True):
 
 
 class Recipients:
-    """`channels` are those that are known here, `chats` those on which we may speak first, by name."""
+    """`channels` are those that are known here, `opened` those that are open at the moment, by name."""
 
-    def __init__(self, post: PostOffice, channels: Mapping[str, Traits], chats: Mapping[str, OpensChats]) -> None:
+    def __init__(self, post: PostOffice, channels: Mapping[str, Traits], opened: Mapping[str, Channel]) -> None:
         self._post = post
         self._channels = channels
-        self._chats = chats
+        self._open = opened
 
     async def at(self, session: str, context: CallContext) -> Recipient:
         """The conversation of this key. Raises ToolError."""
@@ -98,8 +99,9 @@ class Recipients:
             return found
         for account in person.principals:
             name, _, id = account.partition(":")
-            if name in self._chats and channel in ("", name):
-                return await self._opened(name, id, account, person)
+            speaks = self._open.get(name)
+            if isinstance(speaks, OpensChats) and channel in ("", name):
+                return await self._opened(speaks, id, account, person)
         where = ", ".join(sorted({each.partition(":")[0] for each in person.accounts if ":" in each}))
         there = f"has accounts on: {where}" if where else "has no account on a channel"
         on = f" on {channel!r}" if channel else ""
@@ -133,9 +135,10 @@ class Recipients:
                 return Recipient(Address.parse(each.session), person.id)
         return None
 
-    async def _opened(self, name: str, id: str, account: str, person: Person) -> Recipient:
+    async def _opened(self, channel: OpensChats, id: str, account: str, person: Person) -> Recipient:
+        name = account.partition(":")[0]
         try:
-            chat = await self._chats[name].chat_with(id)
+            chat = await channel.chat_with(id)
         except (ChannelDown, Undeliverable) as error:
             raise ToolError(f"{person.name} cannot be written to on {name}: {error}") from error
         address = Address(name, escaped(chat))

@@ -23,6 +23,7 @@ from .decorator import tool
 
 REACT, EDIT, DELETE = "react", "edit_message", "delete_message"
 NAMES = (REACT, EDIT, DELETE)
+_ALL = frozenset(NAMES)
 LOOKED_AT = 400  # entries of a conversation, among which its answers are
 LONGEST = 50_000
 LONGEST_EMOJI = 64
@@ -41,22 +42,17 @@ class SentMessages(Protocol):
     async def sent_answers(self, keys: Sequence[str]) -> list[SentAnswer]: ...
 
 
-def abilities_of(channels: Sequence[Channel]) -> Mapping[str, frozenset[str]]:
-    """Which of these tools each channel has, by its name."""
-    return {
-        channel.manifest.name: frozenset(
-            [REACT] * isinstance(channel, Reacts)
-            + [EDIT, DELETE] * (isinstance(channel, Replaces) and channel.manifest.traits.edits)
-        )
-        for channel in channels
-    }
+def lacking_on(channel: Channel | None) -> frozenset[str]:
+    """Which of these tools are of no use on a channel; None: on one that is not open here."""
+    if channel is None:
+        return _ALL
+    changes = isinstance(channel, Replaces) and channel.manifest.traits.edits
+    return _ALL - {*[REACT] * isinstance(channel, Reacts), *[EDIT, DELETE] * changes}
 
 
-def sent_message_tools(store: SentMessages, channels: Sequence[Channel]) -> list[Tool]:
-    """Those that any of the channels has."""
-    open_here = {channel.manifest.name: channel for channel in channels}
-    wanted = frozenset[str]().union(*abilities_of(channels).values())
-    acting = _Acting(store, open_here)
+def sent_message_tools(store: SentMessages, channels: Mapping[str, Channel]) -> list[Tool]:
+    """`channels` are those that are open at the moment, by name."""
+    acting = _Acting(store, channels)
 
     def risk_of_change(args: dict[str, object], situation: Circumstances) -> Risk:
         """What it says is seen where its answers are seen, and by nobody else."""
@@ -80,7 +76,7 @@ def sent_message_tools(store: SentMessages, channels: Sequence[Channel]) -> list
         """Delete one of your earlier answers from this chat."""
         return f"Deleted: {await acting.delete(back, context)}"
 
-    return [each for each in (react, edit_message, delete_message) if each.spec.name in wanted]
+    return [react, edit_message, delete_message]
 
 
 @runtime_checkable

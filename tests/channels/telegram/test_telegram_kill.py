@@ -5,6 +5,7 @@ import random
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ from everloop.testing.telegram_server import Spoiled, TelegramServer
 from tests.channels.telegram.stand import TOKEN
 from tests.cli.person import Person
 from tests.cli.test_gateway_command import start
+from tests.effort import in_full
 from tests.ports import free_port
 
 CHATS = 6
-MESSAGES = 3
-KILLS = 3
+KILLS = in_full(100, 2)
 MARK = "(may be repeated) "
 
 
@@ -49,20 +50,15 @@ async def answered(telegram: TelegramServer, texts: set[str]) -> None:
         await asyncio.sleep(0.02)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.shortened
+@pytest.mark.timeout(in_full(1200, 120))
 @pytest.mark.parametrize("mode", ["polling", "webhook"])
 async def test_each_message_is_answered_and_a_second_time_only_with_a_mark(
     tmp_path: Path, telegram: TelegramServer, mode: str
 ):
     chosen, port = random.Random(mode), free_port()
-    trouble = [
-        Spoiled(status=503),
-        Spoiled(status=429, retry_after=0.05),
-        Spoiled(how="hung up", done=True),
-        None,
-        None,
-    ]
-    telegram.spoil(*chosen.choices(trouble, k=12))
+    trouble = [Spoiled(status=503), Spoiled(status=429, retry_after=0.05), Spoiled(how="hung up", done=True)]
+    telegram.spoil(*chosen.choices([*trouble, *[None] * 4], k=6 * KILLS))
 
     def lines(shown: Shown) -> list[object]:
         return [Say(f"you said {shown.asked.split()[0]}"), Pause(0.01)]
@@ -70,23 +66,26 @@ async def test_each_message_is_answered_and_a_second_time_only_with_a_mark(
     async with ModelServer(lines) as model:
         url = f"http://127.0.0.1:{port}/hooks/telegram"
         person = person_at(tmp_path, model, telegram, MODE=mode, WEBHOOK_URL=url)
-        gateway, asked = await start(person, port), set[str]()
+        gateway, asked, enough = await start(person, port), set[str](), asyncio.Event()
 
         async def talk(chat: int) -> None:
-            for number in range(MESSAGES):
+            for number in count():
                 asked.add(f"you said {chat}-{number}")
                 await telegram.say(f"{chat}-{number}", user=user(chat))
                 await answered(telegram, {f"you said {chat}-{number}"})
+                if enough.is_set():
+                    return
 
         async with asyncio.TaskGroup() as group:
             for chat in range(CHATS):
                 group.create_task(talk(chat))
-            for kill in range(KILLS):
-                await telegram.shown((kill + 1) * CHATS * MESSAGES // (KILLS + 2))
+            for _ in range(KILLS):
+                await telegram.shown(len(telegram.account.seen()) + chosen.randrange(1, CHATS))
                 interrupted = {*asked}
                 await gateway.kill()
                 gateway = await start(person, port)
                 await answered(telegram, interrupted)  # a turn that is interrupted three times in a row is given up
+            enough.set()
         await telegram.queue.is_empty()
         await gateway.stop()
     unmarked = Counter(text for text in telegram.account.seen() if not text.startswith(MARK))

@@ -1,0 +1,124 @@
+"""What Slack can do as a channel, its settings, and how one comes by them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from ...errors import SettingsError
+from ...ports.channel import Manifest, Setup, SetupField, Traits
+
+MANIFEST = Manifest(
+    "slack",
+    Traits(
+        text_limit=4_000,
+        preview=1.5,  # chat.update is for about 50 calls a minute
+        typing=30.0,  # a status vanishes after two minutes
+        files=50_000_000,
+        edits=True,
+    ),
+)
+
+# What the bot's token must allow, and what for.
+SCOPES: Mapping[str, str] = {
+    "chat:write": "to answer",
+    "im:history": "to hear what people write to it directly",
+    "channels:history": "to hear what is written in public channels that it was invited to",
+    "groups:history": "to hear what is written in private channels that it was invited to",
+    "mpim:history": "to hear what is written in group messages that it is part of",
+    "im:write": "to write to somebody first",
+    "files:read": "to open files that people send",
+    "files:write": "to send files",
+    "reactions:write": "to react with an emoji",
+    "users:read": "to know what people are called",
+    "commands": "for the command /everloop",
+}
+
+SETUP = Setup(
+    title="Slack",
+    steps=(
+        "Open https://api.slack.com/apps, choose Create New App, then From a manifest, and paste the manifest of "
+        "docs/channels-slack.md.",
+        "Under Basic Information, App-Level Tokens, generate one with the scope connections:write: it begins with "
+        "xapp-.",
+        "Under Install App, install it to your workspace: the Bot User OAuth Token begins with xoxb-.",
+        "Write to the app in Slack, or invite it to a channel with /invite and mention it there.",
+    ),
+    fields=(
+        SetupField("bot_token", "The Bot User OAuth Token (xoxb-…)", secret=True),
+        SetupField("app_token", "The app-level token (xapp-…)", secret=True, optional=True),
+        SetupField(
+            "signing_secret", "The Signing Secret, if Slack is to call the gateway instead", secret=True, optional=True
+        ),
+    ),
+)
+
+MODES = ("socket", "events")
+_HERE = ("127.0.0.1", "::1", "localhost")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+
+
+class SlackSettings(Struct, forbid_unknown_fields=True):
+    """The settings `channels.slack`. Without a `mode` it is "socket", or "events" for an app that has a signing secret
+    and no token of its own. With `reply_in_thread` what is said in a channel is answered in a thread under
+    it, and each such thread is a conversation of its own."""
+
+    bot_token: str
+    app_token: str = ""
+    mode: str = ""
+    signing_secret: str = ""
+    reply_in_thread: bool = True
+    api_url: str = "https://slack.com/api/"
+    files_url: str = "https://files.slack.com/"
+
+
+def check_keys(values: Mapping[str, Any]) -> None:
+    """Raises SettingsError for one that means nothing."""
+    if unknown := [name for name in values if name not in SlackSettings.__struct_fields__]:
+        known = ", ".join(SlackSettings.__struct_fields__)
+        raise SettingsError(f"there is no setting channels.slack.{unknown[0][:50]}; the keys here are {known}")
+
+
+def check_settings(values: Mapping[str, Any]) -> SlackSettings:
+    """Raises SettingsError, with no value of a secret in it."""
+    check_keys(values)
+    try:
+        chosen = msgspec.convert(values, SlackSettings, strict=False)  # what comes from the environment is text
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"channels.slack: {_without_values(str(error))}") from error
+    if not chosen.mode:
+        chosen.mode = "events" if chosen.signing_secret and not chosen.app_token else "socket"
+    if chosen.mode not in MODES:
+        raise SettingsError(f"channels.slack.mode is one of {', '.join(MODES)}, not {chosen.mode[:50]!r}")
+    _check_token("bot_token", chosen.bot_token, "xoxb-", "the Bot User OAuth Token, under Install App")
+    if chosen.mode == "socket":
+        where = "an app-level token with the scope connections:write, under Basic Information"
+        _check_token("app_token", chosen.app_token, "xapp-", where)
+    elif len(chosen.signing_secret) < 16:
+        why = "is the Signing Secret under Basic Information; without it nobody could tell Slack from a stranger"
+        raise SettingsError(f"channels.slack.signing_secret {why}")
+    for name in ("api_url", "files_url"):
+        _check_url(name, getattr(chosen, name))
+    return chosen
+
+
+def _check_token(name: str, token: str, beginning: str, where: str) -> None:
+    if not token.startswith(beginning) or not _TOKEN.fullmatch(token):
+        raise SettingsError(f"channels.slack.{name} begins with {beginning}: it is {where} of your app")
+
+
+def _check_url(name: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        here = parts.scheme == "http" and parts.hostname in _HERE
+    except ValueError as error:
+        raise SettingsError(f"channels.slack.{name} is no web address") from error
+    if not parts.hostname or (parts.scheme != "https" and not here):
+        raise SettingsError(f"channels.slack.{name} must begin with https:// (http:// only for this machine itself)")
+
+
+def _without_values(sentence: str) -> str:
+    return sentence.partition(" - at")[0] + sentence.partition(" - at")[2].replace("`$.", " at ").rstrip("`")
