@@ -24,9 +24,7 @@ from ..settings.unused import no_channel, switched_on
 from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 
 PLUGINS = "everloop.channels"
-OURS = {
-    name: f"everloop.channels.{name}" for name in ("discord", "email", "matrix", "slack", "telegram", "webhook")
-}
+OURS = {name: f"everloop.channels.{name}" for name in ("discord", "email", "matrix", "slack", "telegram", "webhook")}
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 _SECRET = re.compile(r"token|secret|password|passphrase|key|credential", re.IGNORECASE)
