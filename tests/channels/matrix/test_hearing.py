@@ -129,6 +129,16 @@ async def test_nothing_that_was_said_while_we_were_away_is_lost(bot: Bot, anna: 
         assert (await later.texts(91))[90:] == ["last"]
 
 
+async def test_all_that_was_said_since_the_invitation_is_heard(bot: Bot, anna: Somebody):
+    room = await anna.make_room()
+    await anna.say(room, "to nobody")
+    await anna.client.room_invite(room, bot.user)
+    for number in range(25):  # more than come with a sync
+        await anna.say(room, str(number))
+    async with bot.listening(anna.user) as listener:
+        assert await listener.texts(25) == [str(number) for number in range(25)]
+
+
 async def test_what_was_said_before_we_were_there_is_not_for_us(bot: Bot, anna: Somebody, ben: Somebody):
     room = await anna.make_room(ben.user)
     await anna.say(room, "before")
