@@ -12,7 +12,7 @@ from everloop.readings.amendments import CHANGED, TAKEN_BACK
 from everloop.runtime.reception import ANSWERED
 from everloop.testing import Call, Say, ScriptedModel, Wait
 from tests.runtime.standing_clock import StandingClock
-from tests.runtime.test_reception import Heard, incoming
+from tests.runtime.test_reception import Heard, Showing, incoming
 
 GATHERS = {"channels": {"fake": {"gather": 0.1}}}
 
@@ -212,6 +212,18 @@ async def test_to_take_back_one_of_several_messages_tells_the_turn_so(house, gat
         gated.gate.set()
         await channel.sent(1)
     assert people_said(model)[-1] == ["first", "second", TAKEN_BACK]
+
+
+async def test_of_a_change_of_what_was_not_for_us_nothing_is_fetched_or_counted(house):
+    channel = Showing()
+    settings = {"channels": {"fake": {"groups": "mention", "per_minute": 1}}}
+    async with house(answering(), channels=[channel], settings=settings) as agent:
+        deliver = await channel.listens.get()
+        await deliver(incoming("e1", direct=False, text="between ourselves"))
+        change = incoming("e2", direct=False, text="still", files=("away",), replaces="e1")  # which cannot be fetched
+        assert await deliver(change, "7") == Delivered(refused=ANSWERED)
+        assert await deliver(incoming("e3", direct=False, mentioned=True)) == Delivered()
+        assert await agent.store.resume("fake") == "7"
 
 
 @pytest.mark.parametrize("withdrawn", [False, True])

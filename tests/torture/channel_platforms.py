@@ -35,6 +35,9 @@ class TorturedPlatform(ABC):
         self.settings: dict[str, object] = {}
         self.gateway = ""  # its address
 
+    async def is_ready(self) -> None:  # noqa: B027 — most are, from the start
+        """Wait until what is said is heard; from then on nothing may be lost."""
+
     @abstractmethod
     async def say(self, chat: int, text: str) -> None: ...
 
@@ -93,7 +96,7 @@ class OnSlack(TorturedPlatform):
 
 
 class OnDiscord(TorturedPlatform):
-    name, once = "discord", True
+    name = "discord"
 
     def __init__(self, server: DiscordServer, chats: int) -> None:
         super().__init__()
@@ -101,6 +104,9 @@ class OnDiscord(TorturedPlatform):
         self._users = [server.world.user(f"user{chat}") for chat in range(chats)]
         self._chats = [server.world.dm(user) for user in self._users]
         self.settings = {"token": DISCORD_TOKEN, "api_url": server.api, "cdn_url": server.cdn}
+
+    async def is_ready(self) -> None:
+        await self._server.gateway.until_listening()
 
     async def say(self, chat: int, text: str) -> None:
         await self._server.say(self._chats[chat], self._users[chat], text)

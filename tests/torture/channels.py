@@ -24,7 +24,7 @@ from everloop.testing.model_server import ModelServer
 
 CHATS = 3
 LOOK = 0.05  # seconds between two looks at what people see
-PATIENCE = 120.0  # seconds for an answer, kills among them
+PATIENCE = 60.0  # seconds for an answer, kills among them
 
 
 class Campaign:
@@ -56,9 +56,16 @@ class Campaign:
 
 
 async def answered(campaign: Campaign, texts: set[str]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while texts & campaign.open():  # noqa: ASYNC110 — of what people see nobody tells
-            await asyncio.sleep(LOOK)
+    try:
+        await asyncio.wait_for(_all_seen(campaign, texts), PATIENCE)
+    except TimeoutError:
+        other = [text for text in campaign.platform.seen() if "you said" not in text]
+        raise TimeoutError(f"nobody has answered {sorted(texts & campaign.open())}; people see {other}") from None
+
+
+async def _all_seen(campaign: Campaign, texts: set[str]) -> None:
+    while texts & campaign.open():  # noqa: ASYNC110 — of what people see nobody tells
+        await asyncio.sleep(LOOK)
 
 
 def lines(shown: Shown) -> list[object]:
@@ -82,6 +89,7 @@ async def kill_often(folder: Path, names: Sequence[str], kills: int, seed: int, 
         gateway = await start(person, port)
         for each in campaigns:
             each.platform.gateway = gateway.url
+            await each.platform.is_ready()
         async with asyncio.TaskGroup() as group:
             for each in campaigns:
                 for chat in range(CHATS):

@@ -73,6 +73,8 @@ class Reception:
     async def _take(self, incoming: Incoming, resume: str) -> Delivered:
         if sentence := _wrong_in(incoming):
             return Delivered(refused=sentence)
+        if incoming.replaces and not await self._still_waits(incoming):  # before anything of it is counted or fetched
+            return Delivered(refused=ANSWERED)
         decided = await self._admission.admit(self._manifest, incoming)
         address = Address(self._manifest.name, escaped(incoming.chat), escaped(incoming.thread))
         event = _event_of(incoming)
@@ -121,11 +123,15 @@ class Reception:
         self._inbox.wake(receipt, inbound)
         return Delivered(receipt.fresh)
 
+    async def _still_waits(self, incoming: Incoming) -> bool:
+        replaced = _replaced_by(incoming)
+        found = await self._store.newest(self.name, replaced, replaced)
+        return found is not None and not found.ended
+
     async def _amend(self, incoming: Incoming, inbound: Inbound) -> Delivered:
         """What is changed or taken back is that of the letter, if it still can be."""
-        replaced = _event_of(structs.replace(incoming, event=incoming.replaces))
         try:
-            receipt = await self._inbox.amend(inbound, replaced, withdrawn=incoming.withdrawn)
+            receipt = await self._inbox.amend(inbound, _replaced_by(incoming), withdrawn=incoming.withdrawn)
         except MailRefused as error:
             return Delivered(refused=str(error))
         return Delivered(receipt.fresh) if receipt else Delivered(refused=ANSWERED)
@@ -155,6 +161,11 @@ def _event_of(incoming: Incoming) -> str:
     """The name of its letter. Whoever writes may choose the platform's id, and must not choose one of ours: a decision
     of that name would be taken for the same letter again."""
     return f"={incoming.event}" if incoming.event.startswith((*OURS, "=")) else incoming.event
+
+
+def _replaced_by(incoming: Incoming) -> str:
+    """The name of the letter that it changes."""
+    return _event_of(structs.replace(incoming, event=incoming.replaces))
 
 
 def _contained(answer: Answers) -> Answers:

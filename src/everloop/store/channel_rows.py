@@ -19,7 +19,10 @@ _RESUME = (
 )
 _REPLY_TO = (
     "INSERT INTO reply_contexts(session, owner, reply_to, account, at) VALUES($1, $2, $3, $4, {now}) "
-    "ON CONFLICT (session) DO UPDATE SET reply_to = excluded.reply_to, account = excluded.account, at = excluded.at"
+    "ON CONFLICT (session) DO UPDATE SET at = excluded.at, "
+    # a command has no context of its own, and must not take away the one by which its answer finds its thread
+    "reply_to = CASE excluded.reply_to WHEN '' THEN reply_contexts.reply_to ELSE excluded.reply_to END, "
+    "account = CASE excluded.account WHEN '' THEN reply_contexts.account ELSE excluded.account END"
 )
 _POLLED = f"channel IN ({', '.join(map(repr, POLLED))})"
 # Answers that nobody has tried to send wait for someone to come and look: those of a terminal, for example.

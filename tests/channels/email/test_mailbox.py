@@ -268,7 +268,8 @@ async def test_a_sender_is_a_stranger_unless_the_named_server_vouches(box: Box, 
     probed = await box.channel(senders="verified", authserv_id="mx.other.example", done_folder="Nowhere").probe()
     assert probed.missing[0].startswith("There is no folder 'Nowhere'")
     probed = await box.channel(senders="verified").probe()
-    named = "The last mails name mx.agent.example, evil.example."
+    told = "set channels.email.authserv_id to the one that is your own server's."
+    named = f"The last mails name mx.agent.example, evil.example: {told}"
     assert probed.missing == (f"Every sender is a stranger until authserv_id names your mail server. {named}",)
     assert (await box.channel(senders="verified", authserv_id="mx.agent.example").probe()).missing == ()
 

@@ -6,7 +6,7 @@ from email.policy import SMTP
 
 import pytest
 
-from everloop.channels.email.codec import Mail, Ours, UnreadableMail, read_mail
+from everloop.channels.email.codec import Ours, ParsedMail, UnreadableMail, read_mail
 from everloop.channels.email.html_text import text_of_html
 from everloop.channels.email.ids import our_id, thread_of
 from everloop.channels.email.quotes import parted
@@ -20,7 +20,7 @@ OURS = Ours("bot@agent.example", (), trusts_anyone=True)
 HEAD = "From: Anna <anna@people.example>\nTo: bot@agent.example\nMessage-ID: <1@people.example>\n"
 
 
-def read(body: str | bytes, head: str = "", **more: str) -> Mail:
+def read(body: str | bytes, head: str = "", **more: str) -> ParsedMail:
     body = body if isinstance(body, bytes) else body.encode()
     named = "".join(f"{name.replace('_', '-')}: {value}\n" for name, value in more.items())
     return read_mail((HEAD + head + named).encode() + b"\n" + body, "7/1", OURS)
@@ -115,7 +115,7 @@ def test_a_subject_is_said_with_the_first_mail_of_a_thread_and_a_command_without
     assert read("", Subject="/approve k3").incoming.text == "Subject: /approve k3"
 
 
-def enclosing(*files: tuple[str, str, bytes]) -> Mail:
+def enclosing(*files: tuple[str, str, bytes]) -> ParsedMail:
     message = EmailMessage(policy=SMTP)
     message["From"], message["Message-ID"] = "anna@people.example", "<1@people.example>"
     message.set_content("look")
@@ -178,7 +178,7 @@ def test_a_mail_of_our_own_is_not_answered_whoever_has_sent_it_back():
     assert read_mail(f"From: eve@evil.example\nMessage-ID: <{other}>\n\nhi".encode(), "7/1", OURS).ignored == ""
 
 
-def answer_to(mail: Mail, key: str = "k") -> str:
+def answer_to(mail: ParsedMail, key: str = "k") -> str:
     """The Message-ID of an answer to it."""
     incoming = mail.incoming
     address = Address("email", escaped(incoming.chat), incoming.thread)

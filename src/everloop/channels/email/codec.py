@@ -51,7 +51,7 @@ class MailThread(Struct, frozen=True, omit_defaults=True):
     references: list[str] = []
 
 
-class Mail(Struct, frozen=True):
+class ParsedMail(Struct, frozen=True):
     """`ignored` says why nobody is to be told of it; `date` is what it says itself, in seconds."""
 
     incoming: Incoming
@@ -62,7 +62,7 @@ class Mail(Struct, frozen=True):
     servers: tuple[str, ...] = ()
 
 
-def read_mail(raw: bytes, place: str, ours: Ours, oversized: int = 0) -> Mail:
+def read_mail(raw: bytes, place: str, ours: Ours, oversized: int = 0) -> ParsedMail:
     """`place` is the mail's own, by which its files are called. With `oversized`, the bytes that it has, only its
     headers are here. Raises UnreadableMail."""
     try:
@@ -73,7 +73,7 @@ def read_mail(raw: bytes, place: str, ours: Ours, oversized: int = 0) -> Mail:
         raise UnreadableMail(f"it cannot be understood ({type(error).__name__})") from error
 
 
-def _read(raw: bytes, place: str, ours: Ours, oversized: int) -> Mail:
+def _read(raw: bytes, place: str, ours: Ours, oversized: int) -> ParsedMail:
     message = BytesParser(policy=compat32).parsebytes(raw, headersonly=bool(oversized))
     if any(isinstance(defect, MissingHeaderBodySeparatorDefect) for defect in message.defects):
         raise UnreadableMail("its headers end in the middle, where others may read on")
@@ -106,7 +106,7 @@ def _read(raw: bytes, place: str, ours: Ours, oversized: int) -> Mail:
         unproven=not known,
     )
     servers = tuple(read_results(each).server for each in results[:1])
-    return Mail(incoming, files, ignored, known, _date(headers), servers)
+    return ParsedMail(incoming, files, ignored, known, _date(headers), servers)
 
 
 def _headers(message: Message) -> dict[str, list[str]]:

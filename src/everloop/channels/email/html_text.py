@@ -15,7 +15,7 @@ _QUOTES = re.compile(r"\b(gmail_quote|yahoo_quoted|protonmail_quote|moz-cite-pre
 _DEEPEST = 500
 
 
-class _Reader(HTMLParser):
+class _HtmlReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.lines: list[tuple[int, str]] = []  # how deep it is quoted, and what it says
@@ -87,7 +87,7 @@ class _Reader(HTMLParser):
 
 
 def text_of_html(html: str) -> str:
-    reader = _Reader()
+    reader = _HtmlReader()
     reader.feed(html)
     reader.close()
     lines = [f"{'> ' * depth}{line}".rstrip() for depth, line in reader.lines]

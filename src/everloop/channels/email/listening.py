@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...errors import ChannelDown, StoreError
 from ...ports import Deliver
-from .codec import Mail, Ours, UnreadableMail, read_mail
+from .codec import Ours, ParsedMail, UnreadableMail, read_mail
 from .imap import Imap, ImapError, MailSize, Selected, day_of
 from .manifest import MailAccount
 
@@ -32,7 +32,7 @@ LOOP_SECONDS = 600.0
 LARGE = 1_000_000  # bytes of a mail that is read in a thread, for it takes a while
 
 
-class Progress(Struct, frozen=True):
+class MailProgress(Struct, frozen=True):
     """As `resume` writes it."""
 
     validity: int
@@ -44,7 +44,7 @@ class Progress(Struct, frozen=True):
         return f"{self.validity}/{self.uid}/{self.came}/{'taken' if self.taken else 'passed'}"
 
     @classmethod
-    def parse(cls, resume: str) -> "Progress | None":
+    def parse(cls, resume: str) -> "MailProgress | None":
         validity, _, rest = resume.partition("/")
         uid, _, rest = rest.partition("/")
         came, _, state = rest.partition("/")
@@ -69,14 +69,14 @@ class LoopGuard:
         return len(came) > LOOP_MAILS and came[0] > now - LOOP_SECONDS
 
 
-class Listening:
+class MailListener:
     """`hold` is told of a mail whose files may be asked for while it is delivered."""
 
     def __init__(
         self,
         chosen: MailAccount,
         ours: Ours,
-        hold: Callable[[Mail | None], None],
+        hold: Callable[[ParsedMail | None], None],
         guard: LoopGuard,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -107,8 +107,8 @@ class Listening:
             await asyncio.sleep(self._chosen.poll_seconds)
             await imap.noop()
 
-    async def _begin(self, imap: Imap, selected: Selected, deliver: Deliver, resume: str) -> Progress:
-        before = Progress.parse(resume)
+    async def _begin(self, imap: Imap, selected: Selected, deliver: Deliver, resume: str) -> MailProgress:
+        before = MailProgress.parse(resume)
         if before and before.validity == selected.validity:
             if before.taken:
                 await self._mark(imap, before.uid)  # a crash may have come in between
@@ -124,26 +124,26 @@ class Listening:
         for uid in (uid for uid in found if uid < selected.next):
             for size in await imap.sizes([uid]):
                 await self._take(imap, deliver, selected.validity, size, resume="", oldest=oldest)
-        progress = Progress(selected.validity, selected.next - 1, int(self._clock()))
+        progress = MailProgress(selected.validity, selected.next - 1, int(self._clock()))
         try:
             await deliver.skip_to(str(progress))
         except StoreError as error:  # it is written with the first mail
             _log.warning("email: where to go on cannot be written: %s", error)
         return progress
 
-    async def _since(self, imap: Imap, before: Progress) -> list[int]:
+    async def _since(self, imap: Imap, before: MailProgress) -> list[int]:
         _log.warning("email: the folder %s was numbered anew; mails since then are compared", self._chosen.folder)
         found = await imap.search(f"SINCE {day_of(before.came - 86_400)}")
         sizes = [each for at in range(0, len(found), AT_ONCE) for each in await imap.sizes(found[at : at + AT_ONCE])]
         return [each.uid for each in sizes if each.came >= before.came - BEFORE_LAST]
 
-    async def _take_new(self, imap: Imap, deliver: Deliver, progress: Progress) -> Progress:
+    async def _take_new(self, imap: Imap, deliver: Deliver, progress: MailProgress) -> MailProgress:
         # a range that ends with * always has the last mail in it
         found = [uid for uid in await imap.search(f"UID {progress.uid + 1}:*") if uid > progress.uid]
         for at in range(0, len(found), AT_ONCE):
             for size in await imap.sizes(found[at : at + AT_ONCE]):
                 came = max(progress.came, int(size.came))
-                after = Progress(progress.validity, size.uid, came)
+                after = MailProgress(progress.validity, size.uid, came)
                 await self._take(imap, deliver, progress.validity, size, resume=str(after))
                 progress = after
         return progress
@@ -168,7 +168,7 @@ class Listening:
             _log.info("email: mail %d of %s is not taken: %s", size.uid, mail.incoming.account, delivered.refused)
         await self._mark(imap, size.uid)
 
-    async def _read(self, imap: Imap, validity: int, size: MailSize) -> Mail | None:
+    async def _read(self, imap: Imap, validity: int, size: MailSize) -> ParsedMail | None:
         oversized = size.size if size.size > self._chosen.largest_mail else 0
         if oversized:
             _log.warning("email: mail %d has %d bytes, which is too large to be read", size.uid, oversized)
@@ -183,7 +183,7 @@ class Listening:
             _log.warning("email: mail %d is passed by: %s", size.uid, error)
             return None
 
-    def _passes_by(self, mail: Mail, uid: int) -> bool:
+    def _passes_by(self, mail: ParsedMail, uid: int) -> bool:
         incoming = mail.incoming
         if mail.ignored:
             _log.info("email: mail %d of %s is not answered: %s", uid, incoming.account, mail.ignored)
@@ -199,7 +199,7 @@ class Listening:
             return True
         return False
 
-    def _tell_unverified(self, mail: Mail) -> None:
+    def _tell_unverified(self, mail: ParsedMail) -> None:
         account = mail.incoming.account
         if mail.verified or account in self._told or len(self._told) > 1000:
             return
@@ -222,7 +222,7 @@ class Listening:
             _log.warning("email: mail %d cannot be marked or moved: %s", uid, error)
 
 
-async def _read_aside(raw: bytes, place: str, ours: Ours, oversized: int) -> Mail:
+async def _read_aside(raw: bytes, place: str, ours: Ours, oversized: int) -> ParsedMail:
     if len(raw) > LARGE:
         return await asyncio.to_thread(read_mail, raw, place, ours, oversized)
     return read_mail(raw, place, ours, oversized)

@@ -89,7 +89,7 @@ def check_settings(values: Mapping[str, Any]) -> MailAccount:
         domain = account_of(chosen.address).rpartition("@")[2]
     except BadAddress as error:
         raise SettingsError("channels.email.address is an address such as agent@example.org") from error
-    chosen = _completed(chosen, domain)
+    chosen = _completed(chosen, domain, {name for name, value in values.items() if value != ""})
     for name in ("username", "password", "name", "folder", "done_folder", "imap_host", "smtp_host"):
         if not getattr(chosen, name).isprintable():
             raise SettingsError(f"channels.email.{name} has a line break in it, or what cannot be seen")
@@ -99,14 +99,13 @@ def check_settings(values: Mapping[str, Any]) -> MailAccount:
     return chosen
 
 
-def _completed(chosen: MailAccount, domain: str) -> MailAccount:
+def _completed(chosen: MailAccount, domain: str, given: set[str]) -> MailAccount:
     known = dict(PRESETS.get(domain, {}))
     if not (chosen.imap_host and chosen.smtp_host) and not known:
         missing = "imap_host" if not chosen.imap_host else "smtp_host"
         raise SettingsError(f"channels.email.{missing} is missing: the servers of {domain} are not known here")
     if chosen.imap_host and chosen.imap_host != known.get("imap_host"):
         known = {}  # what a provider calls itself is worth nothing for another's server
-    given = {name for name in known if getattr(chosen, name) not in ("", _DEFAULTS.get(name, ""))}
     filled = structs.replace(chosen, **{name: value for name, value in known.items() if name not in given})
     return structs.replace(
         filled,
@@ -114,9 +113,6 @@ def _completed(chosen: MailAccount, domain: str) -> MailAccount:
         imap_security=filled.imap_security or _usual(filled.imap_port),
         smtp_security=filled.smtp_security or _usual(filled.smtp_port),
     )
-
-
-_DEFAULTS: Mapping[str, Any] = {"imap_port": 993, "smtp_port": 465}
 
 
 def _usual(port: int) -> Security:

@@ -11,10 +11,10 @@ from ...ports.channel import FileRef, OutgoingPart, Probed
 from .addresses import UNVERIFIED, BadAddress, account_of
 from .authentication import read_results
 from .bodies import EnclosedFile
-from .codec import Mail, Ours, UnreadableMail, read_mail
+from .codec import Ours, ParsedMail, UnreadableMail, read_mail
 from .connections import MailServers
 from .imap import Imap, ImapError
-from .listening import Listening, LoopGuard
+from .listening import LoopGuard, MailListener
 from .manifest import MANIFEST, MailAccount
 from .writing import write_mail
 
@@ -44,11 +44,11 @@ class Email:
                 "email: senders = any: whoever writes somebody's address into a mail is taken for them; set "
                 "authserv_id and senders = verified if your mail server says who wrote a mail"
             )
-        listening = Listening(self._chosen, self._ours, self._hold, self._guard, self._clock)
+        listening = MailListener(self._chosen, self._ours, self._hold, self._guard, self._clock)
         async with self._servers.imap() as imap:
             await listening.run(imap, deliver, resume)
 
-    def _hold(self, mail: Mail | None) -> None:
+    def _hold(self, mail: ParsedMail | None) -> None:
         self._held = mail.files if mail else {}
 
     async def send(self, part: OutgoingPart) -> str:
@@ -125,9 +125,10 @@ class Email:
         seen = await self._servers_seen(imap)
         if any(each in self._ours.servers for each in seen):
             return []
-        told = (
-            f"The last mails name {', '.join(seen)}." if seen else "The last mails name none: send one, and try again."
-        )
+        told = "The last mails name none: send one from elsewhere, and try again. If there is still none, see senders."
+        if seen:
+            ours = "set channels.email.authserv_id to the one that is your own server's"
+            told = f"The last mails name {', '.join(seen)}: {ours}."
         if self._ours.servers:
             return [f"No mail has a result of {' or '.join(self._ours.servers)} (authserv_id). {told}"]
         return [f"Every sender is a stranger until authserv_id names your mail server. {told}"]
