@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from everloop.channels.discord.limits import RateLimits
 from everloop.channels.discord.outgoing import nonce_of
@@ -120,6 +121,26 @@ async def test_what_a_killed_process_has_left_is_taken_away_or_known_as_the_answ
         server.fail(DiscordFault(status=403, of="users/@me"))
         await channel_to(server, http).send(part(dm, "all the same", key="k6"))
         assert server.seen(dm)[5:] == ["all the same"]
+
+
+async def test_what_surely_has_not_arrived_is_sent_without_a_mark():
+    async with discord() as (server, http):
+        anna = server.world.user("anna")
+        dm = server.world.dm(anna)
+        server.world.message(dm, server.world.bot, "yes")  # which was the answer to something before
+        letter = server.world.message(dm, anna, "really?")
+        marked = part(
+            dm, "(may be repeated) yes", plain="(may be repeated) yes", reply_to=ReplyTo(f"{dm}/{letter['id']}/direct")
+        )
+        await channel_to(server, http).send(marked)
+        assert server.seen(dm) == ["yes", "yes"]
+        server.remembers = False
+        await channel_to(server, http).send(marked)
+        assert server.seen(dm)[2:] == ["(may be repeated) yes"]
+        for _ in range(60):  # so much was said since that we do not see all of it
+            server.world.message(dm, anna, "hm")
+        await channel_to(server, http).send(replace(marked, key="k2", text="(may be repeated) no"))
+        assert server.seen(dm)[3:] == ["(may be repeated) no"]
 
 
 async def test_what_discord_refuses_for_good_is_given_up_and_the_rest_is_tried_again():

@@ -9,7 +9,7 @@ from ...core.mail import Address, ReplyTo
 from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable
 from ...ports.channel import OutgoingPart, Rendered
 from ..text import DISCORD, draft
-from .drafts import WRITING, DiscordDrafts
+from .drafts import WRITING, DiscordDrafts, unmarked
 from .outgoing import DiscordPost, edited, message_in, posts_of, reference, text_body
 from .rest import DiscordRefused, DiscordRest
 
@@ -40,10 +40,13 @@ class DiscordSending:
 
     async def _send(self, part: OutgoingPart) -> str:
         channel = channel_of(part.address)
-        if part.number == 0 and (before := await self._drafts.sent_before(part, channel)):
-            if part.draft:
-                await self._remove_quietly(f"channels/{channel}/messages/{part.draft}")
-            return before
+        if part.number == 0:
+            earlier = await self._drafts.earlier(part, channel)
+            if earlier.id:
+                if part.draft:
+                    await self._remove_quietly(f"channels/{channel}/messages/{part.draft}")
+                return earlier.id
+            part = unmarked(part) if earlier.is_absent else part
         try:
             return await self._post_all(part, posts_of(part, part.text, channel), channel)
         except DiscordRefused as error:
