@@ -82,7 +82,7 @@ def test_html_is_read_as_a_person_sees_it(html: str, text: str):
 
 @pytest.mark.parametrize(
     "evil",
-    ["<", '<a "', "<!--", "<![", "</", "<blockquote>", "<a href=x>", "&#", "<script>", '<a x="', "<b></b>", "<li>", "a <"],
+    ["<", '<a "', "<!--", "<![", "</", "<blockquote>", "<a b>", "&#", "<script>", '<a x="', "<b></b>", "<li>", "a <"],
 )  # fmt: skip
 @pytest.mark.timeout(20)
 def test_html_takes_as_long_as_it_is_long(evil: str):
