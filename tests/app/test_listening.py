@@ -6,7 +6,7 @@ import pytest
 
 from everloop.app.listening import CALM, SETTLED, ToldListening
 from everloop.errors import ChannelRefused
-from everloop.ports.listening import Listening, ListeningState, Traffic
+from everloop.ports.listening import ChannelStanding, ListeningState, Traffic
 
 
 class Notes:
@@ -20,7 +20,7 @@ class Notes:
         self.told.append((state, why))
         self.more.set()
 
-    async def listening(self) -> dict[str, Listening]:
+    async def listening(self) -> dict[str, ChannelStanding]:
         return {}
 
     async def traffic(self, channel: str) -> Traffic:

@@ -31,7 +31,7 @@ async def test_a_channel_that_is_set_or_that_a_program_brings_is_one(tmp_path: P
     given = {"provider": ScriptedModel([]), "channels": [RecordingChannel("brought")]}
     async with open_desk(tmp_path, {"channels": {"elsewhere": {"a": 1}}}, **given) as desk:
         await desk.personas.add("tutor", {"prompt": "Teach.", "places": ["chat:brought:7", "chat:elsewhere:7"]}, {})
-        with pytest.raises(MailRefused, match="there is api, brought, cli, elsewhere, openai"):
+        with pytest.raises(MailRefused, match=r"there is api, brought, cli, .*elsewhere, .*openai"):
             await desk.personas.use("tutor", "channel:missing")
 
 

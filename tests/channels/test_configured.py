@@ -8,7 +8,7 @@ from pathlib import Path
 
 import aiohttp
 
-from everloop.app import open_desk
+from everloop.app import open_desk, serve
 from everloop.app.channel_desk import open_channel_desk
 from everloop.app.records import open_records
 from everloop.app.secrets import keep_secret
@@ -111,7 +111,7 @@ async def test_one_wrong_one_right_one_that_fails_killed_and_started_again_and_w
         await until(house.home, {"parrot": "failed"})
         async with open_channel_desk(house.home) as desk:
             row = await desk.row("parrot")
-        assert "the parrot does not know the token" in row.why
+        assert row.why == "the parrot does not know the token …; ask it for another"  # which it has told us with it
 
 
 async def test_what_changes_is_followed_without_a_restart(tmp_path: Path):
@@ -160,3 +160,15 @@ async def test_what_is_under_way_while_a_channel_is_opened_anew_is_taken_in_and_
         tasks = [task.name for task in desk.tasks()]
     assert ({each["in_reply_to"] for each in program.taken.values()}, set(program.posts.values())) == (names, {1})
     assert len(tasks) == len(set(tasks))
+
+
+async def test_a_locked_vault_keeps_only_those_from_listening_that_need_it(tmp_path: Path):
+    async with open_records(tmp_path) as records:
+        await keep_secret(records.vault, "bird", TOKEN)
+    (tmp_path / "vault.key").unlink()
+    parrot = {"url": "http://127.0.0.1:9", "token": "${vault:bird}"}
+    given = {"gateway": {"port": 0}, "channels": {"webhook": WEBHOOK, "parrot": parrot}}
+    with plugged_in():
+        async with serve(tmp_path, given, provider=ScriptedModel([])) as gateway:
+            (told,) = gateway.unused
+            assert (gateway.listening, "vault.key is missing" in told, TOKEN in told) == (["webhook"], True, False)

@@ -121,6 +121,20 @@ async def test_what_another_agents_settings_name_is_told_and_stands_nowhere_in_t
     assert (ran.status, told, ran.err.count("has no channel for")) == (0, list(names), len(names))
 
 
+async def test_the_settings_of_another_agent_are_read_as_they_are(person: Person):
+    person.home.mkdir(exist_ok=True)
+    telegram = {"enabled": True, "token": "123456:AAE-canary-of-a-bot", "allowFrom": ["7"]}
+    others = {
+        "whatsapp": {"enabled": True, "bridge_url": "ws://x"},
+        "discord": {"enabled": False, "gatewayUrl": "wss://x"},
+    }
+    (person.home / "config.json").write_text(json.dumps({"channels": {"telegram": telegram, **others}}))
+    ran = await person.run("channels", "--json")
+    states = {row["name"]: row["state"] for row in json.loads(ran.out)["channels"]}
+    wanted = {"telegram": "stopped", "whatsapp": "wrong", "discord": "off"}
+    assert ({name: states[name] for name in wanted}, "canary" in ran.out + ran.err) == (wanted, False)
+
+
 async def test_at_a_terminal_one_is_told_where_to_get_the_token_and_types_it_unseen(keeper: Person, cage: Cage):
     async with AtTerminal(keeper, "channels", "add", "parrot") as terminal:
         await terminal.sees("Where the parrot lives: ")

@@ -10,7 +10,7 @@ from everloop.core.people import Role
 from everloop.errors import ChannelDown, Undeliverable
 from everloop.ports.directory import Person
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Shown
-from tests.runtime.test_message import result, told_in
+from tests.runtime.test_message import hear, result, told_in
 
 LUNCH = "Lunch is at one."
 FREE = {"tools": {"approvals": "allow"}}
@@ -83,6 +83,16 @@ async def test_somebody_is_written_to_where_they_last_spoke_alone_unless_a_chann
         await speak(agent, "mail:group", "p1", owner="chat:mail/group")
         await agent.ask("tell", "api:work")
         assert await result(agent) == ("done", told)
+
+
+async def test_a_process_that_does_not_open_the_channel_leaves_it_to_one_that_does(house):
+    async with house(telling(to="Ann"), settings=FREE) as agent:
+        await introduce(agent, ANN)
+        await speak(agent, "phone:chat", "p1", account="phone:7")
+        await hear(agent, "phone:chat", agent.ask("tell", "api:work"))
+        assert await result(agent) == ("done", "Told in phone:chat.")
+        waiting = [each.text for each in await agent.unshown("phone:chat")]
+    assert waiting[-1:] == [LUNCH]
 
 
 async def test_a_conversation_of_an_account_that_is_theirs_no_longer_is_not_used(house):

@@ -165,6 +165,13 @@ async def test_a_file_of_the_web_is_told_by_its_address(store):
     assert [each.file.mention for each in along] == ["b.png: https://a.example/b.png"]
 
 
+async def test_a_file_goes_by_its_name_alone_on_one_line(store):
+    files = OutgoingFiles(Kept({"file:a": b"aaa"}), Traits(files=10))
+    names = ("sub/folder/a.txt", "two\nlines.txt", "..", "")
+    groups = await files.groups([Made(Media("file:a", "text/plain", name, "owner"), 1) for name in names])
+    assert [each.file.name for group in groups for each in group] == ["a.txt", "two_lines.txt", "file", "file"]
+
+
 async def test_a_file_that_comes_in_pieces_is_sent_whole(store):
     kept, channel = Kept({"file:a": b"0123456789"}, piece=3), Taking()
     await queue(store, "a")

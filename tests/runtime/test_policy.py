@@ -162,6 +162,22 @@ async def test_who_is_blocked_stays_so_whatever_list_they_are_on(house):
     assert model.prompts == []
 
 
+@pytest.mark.parametrize(
+    "rules, known",
+    [({}, ["anna"]), ({"allow_from": ["anna", "bob", "eve"]}, ["anna", "bob"]), ({"allow_from": ["bob"]}, ["bob"])],
+)
+async def test_who_is_known_can_be_asked_before_they_have_said_anything(house, rules, known):
+    channel, model = Heard(), answering()
+    async with house(model, channels=[channel], settings=policy(**rules)) as agent:
+        for name in ("anna", "eve"):
+            await agent.store.introduce(
+                Person(id=f"fake:{name}", name=name, role=Role.USER, accounts=(f"fake:{name}",))
+            )
+        await agent.store.change_person("fake:eve", blocked=True)
+        deliver = await channel.listens.get()
+        assert [name for name in ("anna", "bob", "eve") if await deliver.knows(name)] == known
+
+
 async def test_other_bots_are_not_heard_unless_they_are_named(house):
     channel, model = Heard(), answering()
     async with house(model, channels=[channel], settings=policy(bots=["good"])):

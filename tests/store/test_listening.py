@@ -2,7 +2,7 @@
 
 from tests.channels.dead_letters import give_up
 
-from everloop.ports.listening import Listening, Traffic
+from everloop.ports.listening import ChannelStanding, Traffic
 
 from .conftest import Home
 
@@ -25,7 +25,7 @@ async def test_what_is_said_counts_for_as_long_as_the_lease_is_held(home: Home):
     await gateway.let_go("channel:parrot")
     assert set(await command.listening()) == {"unopened:hook"}
     assert await command.hold("channel:parrot", 30.0)  # another goes on, and has said nothing yet
-    assert (await gateway.listening())["channel:parrot"] == Listening("starting", "", 0.0)
+    assert (await gateway.listening())["channel:parrot"] == ChannelStanding("starting", "", 0.0)
 
 
 async def test_nobody_listens_any_more_where_a_process_is_gone(sqlite_home: Home):

@@ -35,7 +35,7 @@ class TorturedPlatform(ABC):
         self.settings: dict[str, object] = {}
         self.gateway = ""  # its address
 
-    async def is_ready(self) -> None:
+    async def is_ready(self) -> None:  # noqa: B027 — most are, from the start
         """Wait until what is said is heard; from then on nothing may be lost."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class OnSlack(TorturedPlatform):
 
 
 class OnDiscord(TorturedPlatform):
-    name, once = "discord", True
+    name = "discord"
 
     def __init__(self, server: DiscordServer, chats: int) -> None:
         super().__init__()

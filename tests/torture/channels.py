@@ -59,7 +59,8 @@ async def answered(campaign: Campaign, texts: set[str]) -> None:
     try:
         await asyncio.wait_for(_all_seen(campaign, texts), PATIENCE)
     except TimeoutError:
-        raise TimeoutError(f"nobody has answered {sorted(texts & campaign.open())}") from None
+        other = [text for text in campaign.platform.seen() if "you said" not in text]
+        raise TimeoutError(f"nobody has answered {sorted(texts & campaign.open())}; people see {other}") from None
 
 
 async def _all_seen(campaign: Campaign, texts: set[str]) -> None:

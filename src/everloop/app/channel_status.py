@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..ports import ListeningStates, Vault
-from ..ports.listening import ChannelRow, ChannelState, Listening
+from ..ports.listening import ChannelRow, ChannelStanding, ChannelState
 from ..settings import Settings
 from ..settings.unused import is_off
 from .channel_packages import installed, title_of
@@ -48,7 +48,7 @@ class ChannelStatus:
         settings: Settings,
         name: str,
         there: Mapping[str, str],
-        held: Mapping[str, Listening],
+        held: Mapping[str, ChannelStanding],
         wrong: Mapping[str, str],
     ) -> ChannelRow:
         state, why, since = await self._state(settings, name, held, wrong)
@@ -69,7 +69,7 @@ class ChannelStatus:
         )
 
     async def _state(
-        self, settings: Settings, name: str, held: Mapping[str, Listening], wrong: Mapping[str, str]
+        self, settings: Settings, name: str, held: Mapping[str, ChannelStanding], wrong: Mapping[str, str]
     ) -> tuple[ChannelState, str, float]:
         """Who listens is believed before anything else; then who has tried to, then the settings."""
         if told := held.get(lease_of(name)):

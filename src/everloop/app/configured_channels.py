@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -64,6 +65,7 @@ class ConfiguredChannels:
         self._tried: dict[str, Wanted | Unopened] = {}  # those that are not, and what was tried
         self._kept: dict[str, float] = {}  # the secrets that they refer to, and when each was kept
         self._problem = ""
+        self._is_due = False
         self._alone = asyncio.Lock()
         self.unopened: dict[str, Unopened] = {}
 
@@ -88,7 +90,7 @@ class ConfiguredChannels:
         for look in count(1):
             await self._tell_unopened()
             await asyncio.sleep(EVERY)
-            again = self.unopened and look % AGAIN == 0
+            again = self._is_due or (self.unopened and look % AGAIN == 0)
             if again or self._files.is_stale() or self._kept != await self._secrets():
                 await self.follow()
 
@@ -96,17 +98,20 @@ class ConfiguredChannels:
         """Take over what the settings and the vault say by now. What cannot be read changes nothing, nor does half of a
         file; `surely`: we have written it ourselves."""
         async with self._alone:
+            self._is_due = True  # until it is done: the store may be away
             self._files.see()
             try:
                 wanted = await asyncio.to_thread(self._home.settings_now)
             except (SettingsError, OSError) as error:
                 self._complain(f"the channels stay as they were: {error}")
+                self._is_due = False  # it is looked at again when the file is another
                 return
             if self._files.is_being_written() and not surely:
                 return  # it is looked at again
             self._problem, self._settings = "", wanted
             self._kept = await self._secrets()
             await self._follow()
+            self._is_due = False
         await self._tell_unopened()
 
     async def _secrets(self) -> dict[str, float]:
@@ -155,7 +160,8 @@ class ConfiguredChannels:
             return Unopened(name, f"channels.{name}: the program that runs here has opened one of this name itself")
         try:
             channel = opened(name, wanted.values, self._http())
-            self._channels.start(channel, self._admission(channel, wanted.policy))
+            hide = partial(without_secrets_of, wanted.values)
+            self._channels.start(channel, self._admission(channel, wanted.policy), hide)
         except SettingsError as error:
             return Unopened(name, str(error))
         except Exception as error:  # the border to the channel, which is asked for its web hooks

@@ -10,10 +10,11 @@ from ..ports.listening import ListeningState
 
 _log = logging.getLogger("everloop.channels")
 
-SETTLED = 3.0  # seconds without a failure, after which it is said that it listens
+SETTLED = 2.0  # seconds without a failure, after which it is said that it listens
 CALM = 45.0  # after it has failed: a platform that cannot be reached takes its time to say so
 
 Work = Callable[[], Awaitable[object]]
+Hide = Callable[[str], str]
 
 
 def lease_of(channel: str) -> str:
@@ -28,10 +29,12 @@ def unopened_lease_of(channel: str) -> str:
 class ToldListening:
     """`run` listens, and tells how that goes. Whoever calls it holds the lease of the channel."""
 
-    def __init__(self, store: ListeningStates, channel: str, clock: Clock) -> None:
+    def __init__(self, store: ListeningStates, channel: str, clock: Clock, hide: Hide = str) -> None:
+        """`hide` takes out of a sentence what nobody may see: a channel ought to, and others read what is told here."""
         self._store = store
         self._lease = lease_of(channel)
         self._clock = clock
+        self._hide = hide
         self._failed = False
 
     async def run(self, work: Work) -> None:
@@ -44,7 +47,7 @@ class ToldListening:
         except Exception as error:  # the border to the channel: it is told, and whoever runs it begins it again
             await _ended(settling)
             self._failed = True
-            await self._tell("failed", " ".join(f"{error}".split()) or type(error).__name__)
+            await self._tell("failed", self._hide(" ".join(f"{error}".split())) or type(error).__name__)
             raise
         finally:
             await _ended(settling)

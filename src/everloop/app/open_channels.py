@@ -20,7 +20,7 @@ from ..runtime.policy import AdmitByPolicy
 from ..runtime.reception import Reception
 from ..runtime.supervisor import Supervised, Supervisor
 from ..runtime.voice import VoiceMessages
-from .listening import ToldListening, lease_of
+from .listening import Hide, ToldListening, lease_of
 
 PUT_OFF_SECONDS = 60
 
@@ -72,7 +72,7 @@ class OpenChannels:
         async def enclose_file(name: str, data: bytes, owner: str) -> Part:
             return await attachments.take(owner, name, data)
 
-        def make(channel: Channel, admission: Admission, policy: ChannelPolicy) -> OpenChannel:
+        def make(channel: Channel, admission: Admission, policy: ChannelPolicy, hide: Hide) -> OpenChannel:
             manifest = channel.manifest
             reception = Reception(channel, inbox, store, admission, enclose_file, voice, policy)
             outgoing = OutgoingFiles(files, manifest.traits, link)
@@ -80,7 +80,7 @@ class OpenChannels:
                 reception,
                 Ownership(store, lease_of(manifest.name), lease_seconds),
                 Outbox(store, channel, clock=clock, files=outgoing, drafts=reception.live),
-                ToldListening(store, manifest.name, clock),
+                ToldListening(store, manifest.name, clock, hide),
             )
 
         self._make = make
@@ -93,10 +93,10 @@ class OpenChannels:
         self._telling: Supervised | None = None
         self.hooks: dict[str, Sequence[Hook]] = {}
 
-    def start(self, channel: Channel, admission: AdmitByPolicy) -> None:
-        """Let one listen and send, until it is ended, or `close` ends all."""
+    def start(self, channel: Channel, admission: AdmitByPolicy, hide: Hide = str) -> None:
+        """Let one listen and send, until it is ended, or `close` ends all. `hide` takes its secrets out of a text."""
         name = channel.manifest.name
-        opened, stack = self._make(channel, admission, admission.policy), AsyncExitStack()
+        opened, stack = self._make(channel, admission, admission.policy, hide), AsyncExitStack()
         self.hooks[name] = opened.reception.hooks()
         self._all[name], self._stacks[name] = opened, stack
         if name not in DOORS:  # which no stranger can speak for

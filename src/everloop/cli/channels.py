@@ -28,7 +28,7 @@ STATES = {
     "listening": "listening",
     "failed": "failing",
 }
-HEADS = ("NAME", "IN SHORT", "FROM", "STATE")
+HEADS = ("NAME", "TITLE", "FROM", "STATE")
 MORE_HEADS = ("NAME", "STATE", "SINCE", "LAST IN", "LAST OUT", " WAITING", " GIVEN UP")
 NOT_TRIED = "It cannot be tried beforehand; everloop channels status tells how it goes."
 NONE_SET = "No channel is set up. `everloop channels list` shows those that there are; everloop channels add NAME"

@@ -8,7 +8,7 @@ from msgspec import Struct
 ListeningState = Literal["starting", "listening", "failed", "wrong"]
 
 
-class Listening(Struct, frozen=True):
+class ChannelStanding(Struct, frozen=True):
     """How a channel stands where it is seen to just now, and since when."""
 
     state: ListeningState
@@ -32,7 +32,7 @@ class ListeningStates(Protocol):
 
     async def keep_listening(self, lease: str, state: ListeningState, why: str = "") -> None: ...
 
-    async def listening(self) -> dict[str, Listening]:
+    async def listening(self) -> dict[str, ChannelStanding]:
         """By the names of the leases that are held now. One of which its holder has said nothing yet is `starting`."""
         ...
 

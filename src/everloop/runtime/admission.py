@@ -66,11 +66,11 @@ class AdmitPeople:
         author = person.id if person else account
         return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
 
-    async def knows(self, manifest: Manifest, account: str) -> bool:
-        """Whether this account is that of a person who may speak."""
+    async def knows(self, manifest: Manifest, account: str, *, listed: bool = False) -> bool:
+        """Whether this account is that of a person who may speak, or stands in a list of such."""
         name = author_of(manifest.name, account)
         person = await self._directory.known_by(name)
-        return not person.blocked if person else name in self._given
+        return not person.blocked if person else listed or name in self._given
 
     async def author(self, manifest: Manifest, incoming: Incoming) -> str:
         """Who writes, a person or an account that is nobody's; "" for one who is blocked."""

@@ -13,6 +13,7 @@ from ..core.message import Made, Media
 from ..errors import ChannelDown
 from ..ports import Files
 from ..ports.channel import OutgoingFile, OutgoingPart, Traits
+from ..readings.filenames import plain_name
 from ..readings.linked_files import is_address
 
 AT_ONCE = 2  # parts whose bytes are in memory
@@ -60,7 +61,7 @@ class OutgoingFiles:
         return [tuple(each for each in found if (each,) not in apart), *apart]
 
     async def _look_at(self, media: Media) -> FileToSend:
-        file = OutgoingFile(media.name or "file", media.mime)
+        file = OutgoingFile(plain_name(media.name), media.mime)
         if is_address(media.file):  # a tool has told where it lies
             return FileToSend(media, structs.replace(file, link=media.file))
         size, largest = await self._size(media), self._traits.files

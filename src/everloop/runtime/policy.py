@@ -72,10 +72,11 @@ class AdmitByPolicy:
         return self._slowed(decided, incoming) or self._due(decided, incoming)
 
     async def knows(self, manifest: Manifest, account: str) -> bool:
-        """Whether this account stands in the list of those who are answered; without one, whether it is a person's."""
-        if self.policy.allow_from:
-            return account in self.policy.allow_from
-        return await self._people.knows(manifest, account)
+        """Whether this account stands in the list of those who are answered; without one, whether it is a person's. Who
+        is blocked is not known, whatever list they are on."""
+        if self.policy.allow_from and account not in self.policy.allow_from:
+            return False
+        return await self._people.knows(manifest, account, listed=bool(self.policy.allow_from))
 
     async def _decline(self, why: str, manifest: Manifest, incoming: Incoming) -> Declined:
         if why != NOT_LISTED or not incoming.direct or incoming.replaces:

@@ -1,6 +1,6 @@
 """How channels stand, written once for both databases."""
 
-from ..ports.listening import Listening, ListeningState, Traffic
+from ..ports.listening import ChannelStanding, ListeningState, Traffic
 from .database import Database
 
 LONGEST = 2000  # characters of a reason
@@ -25,10 +25,10 @@ class ListeningRows(Database):
     async def keep_listening(self, lease: str, state: ListeningState, why: str = "") -> None:
         await self._change(_KEEP, lease, self.holder, state, why[:LONGEST])
 
-    async def listening(self) -> dict[str, Listening]:
+    async def listening(self) -> dict[str, ChannelStanding]:
         rows = await self._ask(_HELD)
         return {
-            lease: Listening(state, why, since) if said_by == holder else Listening("starting", "", 0.0)
+            lease: ChannelStanding(state, why, since) if said_by == holder else ChannelStanding("starting", "", 0.0)
             for lease, holder, said_by, state, why, since in rows
             if self._alive(holder)
         }

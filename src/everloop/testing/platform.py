@@ -128,6 +128,11 @@ class Caught:
         pass
 
 
+_ABILITIES = (
+    "render", "preview", "signal", "fetch", "hooks", "react", "replace", "withdraw", "chat_with", "probe",
+)  # fmt: skip
+
+
 class WatchedChannel:
     """A channel, and what passed through it."""
 
@@ -137,9 +142,9 @@ class WatchedChannel:
         self.resumed: asyncio.Queue[str] = asyncio.Queue()
         self.skipped: asyncio.Queue[str] = asyncio.Queue()
         self.last = ""  # where it was to go on
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._channel, name)
+        for name in _ABILITIES:  # an attribute that is only looked up is none to a Protocol, from Python 3.12 on
+            if hasattr(channel, name):
+                setattr(self, name, getattr(channel, name))
 
     @property
     def manifest(self) -> Any:

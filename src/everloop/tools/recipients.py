@@ -126,9 +126,7 @@ class Recipients:
         """The last conversation that they had with us alone: a private one, or one of an account that is theirs now."""
         for each in await self._post.conversations(person.id, limit=LATELY):
             name, traits = each.session.partition(":")[0], traits_of(each.session, self._channels)
-            if name not in self._channels or channel not in ("", name) or each.session == context.session:
-                continue
-            if traits.aside or traits.polled:
+            if channel not in ("", name) or each.session == context.session or traits.aside or traits.polled:
                 continue
             spoken = await self._post.account_at(each.session) or ":".join(each.session.split(":")[:2])
             if traits.private or spoken in person.principals:

@@ -1,10 +1,12 @@
 """What is said on Discord comes in once and whole, however the connection fares."""
 
+import asyncio
+
 import pytest
 
 from everloop.channels.discord.resume import PRIVATE, SHARED, Progress, ResumePoint
 from everloop.errors import ChannelDown, ChannelRefused, StoreError
-from everloop.ports.channel import Incoming
+from everloop.ports.channel import Delivered, Incoming
 from everloop.testing.discord_server import DiscordFault
 from tests.channels.discord.heard import Heard, listening
 from tests.channels.discord.platform import channel_to, discord
@@ -31,8 +33,9 @@ async def test_what_people_write_comes_in_as_they_meant_it():
             hook = await server.say(room, {**robot, "bot": False}, "built", webhook_id="77")
             await server.say(room, anna, "", type=7)  # somebody has come: nobody has said that
             await server.say(room, anna, "")
+            await server.say(room, anna, f"<@!{me}>", mentions=[world.bot])
             await server.say(dm, anna, "bye")
-            got = await heard.until(8)
+            got = await heard.until(9)
         shared = {"account": anna["id"], "name": "Anna", "chat": room, "server": home, "direct": False}
         assert got[:7] == [
             Incoming(
@@ -87,7 +90,7 @@ async def test_what_people_write_comes_in_as_they_meant_it():
                 reply_to=f"{room}/{hook['id']}",
             ),
         ]
-        assert [each.text for each in got[7:]] == ["bye"]
+        assert [(each.text, each.mentioned) for each in got[7:]] == [("@Everbot", True), ("bye", False)]
 
 
 async def test_edits_and_deletions_name_what_they_are_about():
@@ -154,6 +157,39 @@ async def test_through_cuts_and_requests_to_reconnect_nothing_is_lost_or_doubled
             await heard.until(12)
         assert heard.texts == [f"{number}" for number in range(12)]
         assert server.gateway.identified == 1
+
+
+async def test_what_is_being_committed_is_not_broken_off_when_the_connection_ends():
+    class Slow(Heard):
+        began, may_go = asyncio.Event(), asyncio.Event()
+        broken_off = calls = 0
+
+        async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
+            self.calls += 1
+            self.began.set()
+            try:
+                await self.may_go.wait()
+            except asyncio.CancelledError:
+                self.broken_off += 1
+                raise
+            return await super().__call__(incoming, resume)
+
+    async with discord() as (server, http):
+        heard, anna = Slow(), server.world.user("anna")
+        dm = server.world.dm(anna)
+        async with listening(channel_to(server, http), heard):
+            await heard.until_saved()
+            await server.say(dm, anna, "one")
+            await heard.began.wait()
+            await server.say(dm, anna, "two")
+            await server.gateway.ask_to_reconnect()
+            server.gateway.cut()
+            await server.gateway.until_left()
+            heard.may_go.set()
+            await heard.until(2)
+            await server.say(dm, anna, "three")
+            await heard.until(3)
+        assert (heard.texts, heard.calls, heard.broken_off) == (["one", "two", "three"], 3, 0)
 
 
 async def test_a_gateway_that_answers_no_heartbeats_is_left_and_the_session_goes_on():

@@ -84,6 +84,14 @@ def test_half_a_character_is_replaced():
     assert heard.text == "?"
 
 
+@pytest.mark.parametrize("id", ["", "x", "$" * 256, 7, None, ["$1"]])
+def test_what_names_no_event_belongs_to_none(id: Any):
+    content = {"msgtype": "m.text", "body": "x", "m.relates_to": {"rel_type": "m.thread", "event_id": id}}
+    event = RoomEvent("m.room.message", "@a:b", "$1", content)
+    heard = Reader("!r", US, {}, direct=False).read(event)
+    assert (referred_to(event), heard and heard.thread) == ((), "")
+
+
 @pytest.mark.parametrize(
     "body, left",
     [

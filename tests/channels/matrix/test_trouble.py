@@ -9,6 +9,7 @@ from aiohttp import web
 
 from everloop.channels.matrix.listening import read_resume
 from everloop.channels.matrix.rooms import TRIES
+from everloop.channels.matrix.sync import LARGEST
 from everloop.errors import ChannelDown, ChannelRefused, ProviderError
 from tests.channels.matrix.listener import Bot, Listener, part_for
 from tests.channels.matrix.somebody import Somebody
@@ -92,6 +93,21 @@ async def test_a_room_that_its_homeserver_cannot_tell_of_is_a_group_in_the_end(
     async with bot.listening(channel=channel, resume=listener.resume) as later:
         (heard,) = await later.hears(1)
     assert (heard.text, heard.direct, heard.chat) == ("two", False, room)
+
+
+async def test_a_sync_that_is_too_large_is_asked_for_in_less(bot: Bot, anna: Somebody, between: Between):
+    channel = bot.channel(homeserver=between.url)
+    async with bot.listening(channel=channel) as listener:
+        room = await anna.make_room(bot.user, direct=True)
+        await anna.say(room, "0")
+        await listener.hears(1)
+    for number in range(1, 6):
+        await anna.say(room, str(number))
+    between.before = lambda method, path, asked: (
+        web.Response(body=b" " * (LARGEST + 1)) if "%22limit%22:+50" in path else None
+    )
+    async with bot.listening(channel=channel, resume=listener.resume) as later:
+        assert await later.texts(5) == ["1", "2", "3", "4", "5"]
 
 
 async def test_where_we_were_is_not_known_any_more(bot: Bot, anna: Somebody):

@@ -252,7 +252,7 @@ async def test_a_button_is_pressed_and_the_question_says_so():
         direct, group, refused = (
             slack.workspace.chats[each.split(":")[0]][each.split(":")[1]] for each in (*sent, again)
         )
-        assert [each.text for each in heard.all] == ["/approve kiwi", "/approve kiwi no", "/approve plum"]
+        assert [each.text for each in heard.all] == ["/approve kiwi", "/deny kiwi", "/approve plum"]
         kinds = [[block["type"] for block in message["blocks"]] for message in (direct, group, refused)]
         assert kinds == [["section", "context"], ["section", "actions", "context"], ["section", "actions"]]
         assert direct["blocks"][1]["elements"][0]["text"] == "Anna pressed Approve."
@@ -387,7 +387,7 @@ async def test_buttons_and_commands_come_by_post_as_well():
         await slack.command("new")
         await slack.say("hello")
     await http.close()
-    assert [each.text for each in heard.all] == ["/approve kiwi no", "/new", "hello"]
+    assert [each.text for each in heard.all] == ["/deny kiwi", "/new", "hello"]
 
 
 async def test_the_trial_says_who_we_are_and_what_is_missing():

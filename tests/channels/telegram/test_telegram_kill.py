@@ -52,7 +52,7 @@ async def answered(telegram: TelegramServer, texts: set[str]) -> None:
 
 @pytest.mark.shortened
 @pytest.mark.timeout(in_full(1200, 120))
-@pytest.mark.parametrize("mode", ["polling", "webhook"])
+@pytest.mark.parametrize("mode", in_full(["polling", "webhook"], ["polling"]))
 async def test_each_message_is_answered_and_a_second_time_only_with_a_mark(
     tmp_path: Path, telegram: TelegramServer, mode: str
 ):

@@ -229,6 +229,12 @@ async def test_where_a_file_lies_that_is_too_large_is_told(here: Setting):
     assert here.seen == ["here\n\nfilm <1>.mp4: https://x.example/f?a=1&b=2"]
 
 
+async def test_names_of_files_that_are_no_text_can_be_told_as_well(here: Setting):
+    await here.channel.send(part("", plain="", files=(OutgoingFile("a\udcff.txt", "text/plain", b"words"),)))
+    await here.channel.send(part("here", files=(OutgoingFile("b\udcff.txt", "text/plain", link="https://x.example"),)))
+    assert here.seen == ["", "here\n\nb?.txt: https://x.example"]
+
+
 async def test_drafts_in_a_chat_of_two_are_telegrams_own(here: Setting):
     shown = await here.channel.preview(ALONE, "", "so **f", about(1001))
     shown = await here.channel.preview(ALONE, shown, "so **far** so", about(1001))

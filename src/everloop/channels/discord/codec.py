@@ -132,8 +132,9 @@ def _files(message: DiscordMessage) -> tuple[FileRef, ...]:
 
 
 def _text(message: DiscordMessage, me: str, roles: frozenset[str]) -> str:
-    """As people read it: with names in place of numbers, and without our own at the beginning."""
-    text = re.sub(rf"\A\s*<@(?:!?{me}|&(?:{'|'.join(roles) or '-'}))>[\s,:]*", "", message.content)
+    """As people read it: with names in place of numbers, and without our own at the beginning, if more is said."""
+    ours = rf"\A\s*<@(?:!?{me}|&(?:{'|'.join(roles) or '-'}))>[\s,:]*"
+    text = re.sub(ours, "", message.content) or message.content
     names = {user.id: f"@{user.global_name or user.username}" for user in message.mentions}
     text = _MENTION.sub(lambda found: names.get(found[1], found[0]), text)
     text = _CUSTOM_EMOJI.sub(r"\1", text)

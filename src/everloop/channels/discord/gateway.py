@@ -6,6 +6,7 @@ https://discord.com/developers/docs/events/gateway
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import NoReturn
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -75,21 +76,25 @@ class GatewayConnection:
         self._wire = wire
         self._token = token
         self._committed = committed
-        self._events: asyncio.Queue[GatewayEvent] = asyncio.Queue(BACKLOG)
+        self._events: asyncio.Queue[GatewayEvent | None] = asyncio.Queue(BACKLOG)  # None: there will be no more
         self._is_acknowledged = True
 
     async def converse(self, point: ResumePoint, take: Take) -> None:
-        """Hand over what is told, batch by batch. Raises Reconnect, ChannelRefused, and what `take` raises."""
+        """Hand over what is told, batch by batch, also what was told before the connection has ended: what is being
+        committed is not broken off. Raises Reconnect, ChannelRefused, and what `take` raises."""
         try:
             async with asyncio.TaskGroup() as group:
                 interval = await self._greet(point)
-                group.create_task(self._beat(interval))
-                group.create_task(self._hand_over(take))
-                await self._read()
+                beating = group.create_task(self._beat(interval))
+                taking = group.create_task(self._hand_over(take))
+                ended = await self._read_to_the_end()
+                await self._events.put(None)
+                await taking
+                beating.cancel()
+                raise ended
         except BaseExceptionGroup as errors:
-            if isinstance(error := errors.exceptions[0], SocketClosed):
-                raise after(error) from None
-            raise error from None
+            error = errors.exceptions[0]
+            raise (after(error) if isinstance(error, SocketClosed) else error) from None
 
     async def _greet(self, point: ResumePoint) -> float:
         """Say who we are; returns the seconds between heartbeats."""
@@ -107,7 +112,13 @@ class GatewayConnection:
             await self._say(IDENTIFY, {"token": self._token, "intents": INTENTS, "properties": names})
         return float(msgspec.json.decode(hello.d)["heartbeat_interval"]) / 1000
 
-    async def _read(self) -> None:
+    async def _read_to_the_end(self) -> Exception:
+        try:
+            await self._read()
+        except (Reconnect, SocketClosed) as error:
+            return error
+
+    async def _read(self) -> NoReturn:
         while True:
             event = msgspec.json.decode(await self._wire.receive(), type=GatewayEvent)
             match event.op:
@@ -123,20 +134,31 @@ class GatewayConnection:
                     self._is_acknowledged = True
 
     async def _hand_over(self, take: Take) -> None:
-        while True:
-            batch = [await self._events.get()]
-            while len(batch) < BATCH and not self._events.empty():
-                batch.append(self._events.get_nowait())
+        while batch := await self._next_batch():
             await take(batch)
 
+    async def _next_batch(self) -> list[GatewayEvent]:
+        """Empty when there will be no more."""
+        batch: list[GatewayEvent] = []
+        while len(batch) < BATCH and not (batch and self._events.empty()):
+            event = await self._events.get()
+            if event is None:
+                self._events.put_nowait(None)
+                break
+            batch.append(event)
+        return batch
+
     async def _beat(self, seconds: float) -> None:
+        """Without an answer the connection is a zombie, and is left; unless it is us who do not read."""
         await asyncio.sleep(seconds * random.random())  # those who come back together do not beat together
-        while True:
-            if not self._is_acknowledged:
-                raise Reconnect("the gateway does not answer heartbeats")
-            self._is_acknowledged = False
-            await self._say_alive()
-            await asyncio.sleep(seconds)
+        try:
+            while self._is_acknowledged or self._events.full():
+                self._is_acknowledged = False
+                await self._say_alive()
+                await asyncio.sleep(seconds)
+            await self._wire.close(KEEPS_SESSION)
+        except SocketClosed:
+            pass  # who reads hears of it, too
 
     async def _say_alive(self) -> None:
         await self._say(HEARTBEAT, self._committed() or None)

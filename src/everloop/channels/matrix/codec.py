@@ -75,8 +75,8 @@ def read_event(value: Any) -> RoomEvent | None:
 
 def relation_of(content: Mapping[str, Any]) -> Relation:
     related = _table(content, "m.relates_to")
-    kind, event = text_at(related, "rel_type"), text_at(related, "event_id")
-    reply = text_at(_table(related, "m.in_reply_to"), "event_id")
+    kind, event = text_at(related, "rel_type"), _event_at(related, "event_id")
+    reply = _event_at(_table(related, "m.in_reply_to"), "event_id")
     match kind:
         case "m.replace":
             return Relation(replaced=event)
@@ -89,7 +89,7 @@ def relation_of(content: Mapping[str, Any]) -> Relation:
 
 def redacted_by(event: RoomEvent) -> str:
     """The event that is taken back: in rooms since version 11 the content names it."""
-    return text_at(event.content, "redacts") or event.redacts
+    return _event_at(event.content, "redacts") or event.redacts
 
 
 def referred_to(event: RoomEvent) -> tuple[str, ...]:
@@ -272,6 +272,12 @@ def _file_of(content: Mapping[str, Any]) -> FileRef | None:
 def text_at(table: Mapping[str, Any], name: str) -> str:
     value = table.get(name)
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _event_at(table: Mapping[str, Any], name: str) -> str:
+    """The id of an event; what cannot be one names none."""
+    id = text_at(table, name)
+    return id if id.startswith("$") and len(id) <= 255 else ""
 
 
 def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -42,7 +42,7 @@ def read_resume(resume: str) -> MatrixResume:
     return msgspec.json.decode(resume, type=MatrixResume) if resume else MatrixResume()
 
 
-class Listening:
+class MatrixListener:
     def __init__(
         self,
         server: Homeserver,

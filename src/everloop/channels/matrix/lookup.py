@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
+from ...errors import HostTimeout
 from .codec import RoomEvent, read_event, referred_to
 from .homeserver import Homeserver, HomeserverRefused, path_of
 
@@ -33,6 +34,8 @@ class Lookup:
         if (room, id) not in self._seen:
             try:
                 said = await self._server.get(path_of("rooms", room, "event", id), limit=LARGEST_EVENT)
+            except HostTimeout:
+                return None
             except HomeserverRefused as error:
                 if not error.is_final:
                     return None

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ...errors import HostTimeout
 from .codec import RoomEvent, read_event, text_at
 from .homeserver import Homeserver, HomeserverRefused, OversizedReply, path_of
 
@@ -43,14 +44,14 @@ class RoomTroubles:
     def __init__(self) -> None:
         self._met: Counter[str] = Counter()
 
-    def is_hopeless(self, room: str, error: HomeserverRefused) -> bool:
+    def is_hopeless(self, room: str, error: HomeserverRefused | HostTimeout) -> bool:
         """Whether this is all that will ever be heard."""
-        if error.is_final or error.status < 500:
+        if isinstance(error, HomeserverRefused) and (error.is_final or error.status < 500):
             return error.is_final
         self._met[room] += 1
         if self._met[room] < TRIES:
             return False
-        _log.warning("a homeserver answers %s whenever it is asked about a room; it is done without", error.status)
+        _log.warning("what a homeserver cannot tell of a room is done without: %s", error)
         return True
 
     def are_over(self, room: str) -> None:
@@ -106,7 +107,7 @@ class Rooms:
             said = await self._server.get(path_of("rooms", room, "members"), limit=FEW)
         except OversizedReply:
             return ""
-        except HomeserverRefused as error:
+        except (HomeserverRefused, HostTimeout) as error:
             if self._troubles.is_hopeless(room, error):
                 return ""
             raise
@@ -116,8 +117,8 @@ class Rooms:
         """What a room says of itself; where it says nothing, what is usual. None: nobody knows."""
         try:
             said = await self._server.get(path_of("rooms", room, "state", kind, ""), limit=LARGEST_STATE)
-        except HomeserverRefused as error:
-            if error.code == "M_NOT_FOUND":
+        except (HomeserverRefused, HostTimeout) as error:
+            if isinstance(error, HomeserverRefused) and error.code == "M_NOT_FOUND":
                 return usual
             if self._troubles.is_hopeless(room, error):
                 return None

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...errors import ChannelDown
+from ...errors import ChannelDown, HostTimeout
 from .codec import RoomEvent, read_event
 from .homeserver import Homeserver, HomeserverRefused, OversizedReply, path_of
 from .rooms import STATE, RoomTroubles
@@ -24,7 +24,7 @@ WAIT = 30.0  # seconds that a homeserver keeps a request when there is nothing t
 TIMELINE = 50  # events of one room in one answer
 PAGE = 100
 MOST_PAGES = 200  # of one gap
-LARGEST = 48_000_000  # bytes of one answer
+LARGEST = 16_000_000  # bytes of one answer
 SAID = ("m.room.message", "m.room.encrypted", "m.room.redaction", "m.reaction")
 _NOTHING = {"not_types": ["*"]}
 
@@ -108,16 +108,16 @@ class SyncReader:
 
     async def _ask(self, since: str) -> _Answer:
         wait = {"timeout": str(int(WAIT * 1000)), "since": since} if since else {"timeout": "0"}
-        for timeline in (TIMELINE if since else 1, 1):
+        for timeline, limit in ((TIMELINE if since else 1, LARGEST), (1, 4 * LARGEST)):
             query = {**wait, "filter": filter_for(timeline)}
             try:
-                said = await self._server.get(path_of("sync"), query, seconds=WAIT + 60.0, limit=LARGEST)
+                said = await self._server.get(path_of("sync"), query, seconds=WAIT + 60.0, limit=limit)
                 return msgspec.convert(said, _Answer)
             except OversizedReply:
                 continue  # what is left out then is fetched room by room
             except msgspec.ValidationError as error:
                 raise ChannelDown("the homeserver answered /sync in a form that nobody knows") from error
-        raise ChannelDown(f"the homeserver answered /sync with more than {LARGEST} bytes")
+        raise ChannelDown(f"the homeserver answered /sync with more than {4 * LARGEST} bytes")
 
     async def _happened(self, room: str, joined: _Joined, since: str) -> Happened:
         state, events = _events(joined.state.events), _events(joined.timeline.events)
@@ -184,7 +184,7 @@ class _Pages:
         path, start, self._start = path_of("rooms", self._room, "messages"), self._start, ""
         try:
             page = await self._server.get(path, {**query, "from": start}, limit=LARGEST)
-        except HomeserverRefused as error:
+        except (HomeserverRefused, HostTimeout) as error:
             if self._troubles.is_hopeless(self._room, error):
                 return ()
             raise

@@ -16,7 +16,7 @@ from .direct import DirectChats
 from .drafts import LeftDrafts, marked
 from .homeserver import Homeserver, HomeserverRefused, OversizedReply, path_of, unheard, unsent
 from .joining import Joining
-from .listening import Listening
+from .listening import MatrixListener
 from .lookup import Lookup
 from .manifest import MANIFEST, MatrixSettings
 from .rooms import Rooms, RoomTroubles
@@ -56,7 +56,7 @@ class Matrix:
         try:
             us = await self._whoami()
             rooms = Rooms(self._server, us.user, self._troubles)
-            await Listening(
+            await MatrixListener(
                 self._server,
                 SyncReader(self._server, us.user, self._troubles),
                 us,

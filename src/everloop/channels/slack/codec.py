@@ -149,13 +149,13 @@ def press(payload: Fields, name: str = "") -> Incoming | None:
     thread = _text(held, "thread_ts") or _text(message, "thread_ts")
     team, home = _text(payload.get("team"), "id"), _text(user, "team_id")
     foreign = home and team and home != team and not payload.get("enterprise")
-    verdict = "" if ours[0]["action_id"] == APPROVE else " no"
+    word = "/approve" if ours[0]["action_id"] == APPROVE else "/deny"
     return Incoming(
         event=f"{chat}:{ts}:press:{_text(ours[0], 'action_ts')}:{_text(user, 'id')}",
         chat=chat,
         thread=thread,
         account=f"{_text(user, 'id')}@{home}" if foreign else _text(user, "id"),
-        text=f"/approve {_text(ours[0], 'value')}{verdict}",
+        text=f"{word} {_text(ours[0], 'value')}",
         direct=chat.startswith("D"),
         mentioned=True,
         replies=True,

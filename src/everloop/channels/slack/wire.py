@@ -121,7 +121,7 @@ class SlackChannel:
         delivered = await deliver(incoming)
         if delivered.refused or not delivered.fresh:
             return
-        verb = "Deny" if incoming.text.endswith(" no") else "Approve"
+        verb = "Deny" if incoming.text.startswith("/deny") else "Approve"
         who, place, message = incoming.name or incoming.account, place_of(incoming.reply_to), payload.get("message")
         if not isinstance(message, dict):
             return

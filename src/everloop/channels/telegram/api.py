@@ -57,7 +57,7 @@ class BotApi:
         self._http = http
 
     def __repr__(self) -> str:
-        return f"BotApi({self._url!r}, …)"
+        return "BotApi(…)"  # a proxy's password may stand in the address
 
     async def ask(
         self, method: str, params: Params = NOTHING, seconds: float = SECONDS, largest: int = LARGEST

@@ -94,7 +94,7 @@ def words(part: OutgoingPart) -> Rendered:
     absent = [file.mention for file in part.files if not file.data]
     if not absent:
         return Rendered(part.text, part.plain)
-    notes = "\n".join(absent)
+    notes = "\n".join(absent).encode("utf-8", "replace").decode()  # a name of a file may be no text
     return Rendered(f"{part.text}\n\n{escape(notes)}".strip(), f"{part.plain or part.text}\n\n{notes}".strip())
 
 
