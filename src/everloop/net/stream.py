@@ -5,7 +5,6 @@ import os
 import re
 import ssl
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import cast
 
@@ -198,8 +197,6 @@ class StreamOpening:
     ) -> None:
         self._dialer.streams.discard(self._stream)
         self._stream.close()
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)  # in which the event loop lets it go
 
     async def _dial(self, name: str, proxy: URL | None) -> StreamConnection:
         def speak() -> StreamConnection:

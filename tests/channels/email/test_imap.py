@@ -217,5 +217,13 @@ async def test_without_idle_the_server_is_asked_now_and_then():
     assert "UID STORE 1 +FLAGS.SILENT (\\Seen)" in host.heard
 
 
+@pytest.mark.parametrize("ending", [b"* BYE shutting down\r\n", b"\0\r\n"])
+async def test_a_server_that_goes_while_it_is_waited_for_is_told_as_down(ending: bytes):
+    async with talking(ImapHost({"IDLE": b"* 3 EXPUNGE\r\n+ idling\r\n* OK still here\r\n" + ending})) as imap:
+        await imap.greet()
+        with pytest.raises(ChannelDown):
+            await imap.wait_for_news(30)
+
+
 def test_a_day_is_written_as_a_search_wants_it():
     assert day_of(1_794_787_200.0) == "16-Nov-2026"

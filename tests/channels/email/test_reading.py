@@ -80,8 +80,62 @@ def test_html_is_read_as_a_person_sees_it(html: str, text: str):
     assert text_of_html(html) == text
 
 
-def test_deep_html_ends():
+@pytest.mark.parametrize(
+    "evil",
+    ["<", '<a "', "<!--", "<![", "</", "<blockquote>", "<a b>", "&#", "<script>", '<a x="', "<b></b>", "<li>", "a <"],
+)  # fmt: skip
+@pytest.mark.timeout(20)
+def test_html_takes_as_long_as_it_is_long(evil: str):
+    """What would take the square of its length takes hours here."""
+    assert len(text_of_html(evil * (450_000 // len(evil)))) < 3_000_000
     assert text_of_html("<div>" * 20_000 + "x" + "</div>" * 20_000) == "x"
+
+
+def test_a_picture_within_the_text_is_no_text():
+    image = "data:image/png;base64," + "A" * 900_000
+    assert (
+        text_of_html(f'<p>one</p><img src="{image}"><a title="{"y" * 5000}" href="https://x.example">two</a>')
+        == "one\n\ntwo"
+    )
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "head",
+    [
+        'Content-Type: text/plain; x="' + ";" * 500_000,
+        "Content-Type: multipart/mixed; boundary=" + "; a=b" * 100_000,
+        "Content-Disposition: attachment;\n filename" + ";\n filename" * 50_000,
+        "X: y\n\n" + "Content-Type: x/y\n" * 20_000,
+        "From: " + '"' * 200_001,
+    ],
+)
+def test_a_mail_that_would_keep_its_reader_busy_is_passed_by(head: str):
+    with pytest.raises(UnreadableMail):
+        read_mail((HEAD + head + "\n\nhi").encode(), "7/1", OURS)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Subject: " + "=?a?q?" * 100_000,
+        "References: " + "<" * 1_000_000,
+        "References: " + "<a@b> " * 100_000,
+        "Authentication-Results: mx; " + "(" * 1_000_000,
+        "Authentication-Results: x\n" * 20_000 + "X: y",
+        "X-Mailer: " + "x" * 3_000_000,
+        "Content-Type: multipart/mixed; boundary=b\n\n" + "--b\n\nx\n" * 30_000,
+    ],
+)
+def test_a_mail_with_too_much_of_something_is_read_in_time(head: str):
+    assert read_mail((HEAD + head + "\n\nhi").encode(), "7/1", OURS).incoming.account == "anna@people.example"
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("evil", ["> ", "On a ", "From: x\n", "On Monday x wrote:\n", "_" * 19 + "\n", "\n"])
+def test_what_is_quoted_is_found_in_time(evil: str):
+    assert len("".join(parted(evil * (200_000 // len(evil))))) <= 205_000
 
 
 @pytest.mark.parametrize(

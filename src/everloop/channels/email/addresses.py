@@ -15,6 +15,7 @@ from msgspec import Struct
 from .comments import uncommented
 
 UNVERIFIED = "unverified:"  # before the account of someone who may be anyone; no address has a colon in it
+LONGEST_HEADER = 2000  # characters that are read of one; the library takes longer and longer for more
 LONGEST = 254  # characters of an address (RFC 5321)
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u00a1-\U0010ffff-]+"
 _LOCAL = re.compile(rf"{_ATOM}(?:\.{_ATOM})*")
@@ -58,6 +59,8 @@ def domain_of(domain: str) -> str:
 
 def read_mailbox(header: str) -> Mailbox:
     """The one mailbox of a From header, as it stands in the mail. Raises BadAddress."""
+    if len(header) > LONGEST_HEADER:
+        raise BadAddress("its From header is too long")
     try:
         text = uncommented(" ".join(header.split()))
     except ValueError as error:
@@ -80,9 +83,9 @@ def _mailbox(address: str, name: str) -> Mailbox:
 def decoded(text: str, longest: int = 200) -> str:
     """A header's text for people: encoded words decoded, on one line, without what cannot be seen."""
     try:
-        pieces = [_letters(piece, charset) for piece, charset in decode_header(text)]
+        pieces = [_letters(piece, charset) for piece, charset in decode_header(text[:LONGEST_HEADER])]
     except (HeaderParseError, ValueError):  # base64 that is none
-        pieces = [text]
+        pieces = [text[:LONGEST_HEADER]]
     seen = "".join(each if each.isprintable() else " " for each in "".join(pieces))
     return " ".join(seen.split())[:longest]
 

@@ -14,6 +14,8 @@ from .addresses import BadAddress, domain_of
 from .comments import uncommented
 
 Verdict = Literal["pass", "fail", "none"]
+MOST_HEADERS = 20  # that are looked through for ours
+LONGEST_RESULTS = 10_000  # characters of one; what is cut off says nothing
 _TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s;"]+)|(;)', re.DOTALL)
 
 
@@ -33,7 +35,7 @@ class AuthResults(Struct, frozen=True):
 def read_results(header: str) -> AuthResults:
     """What a header says; of one that cannot be understood, nothing."""
     try:
-        words = _words(uncommented(" ".join(header.split())))
+        words = _words(uncommented(" ".join(header[:LONGEST_RESULTS].split())))
     except ValueError:
         return AuthResults("", ())
     clauses: list[list[str]] = [[]]
@@ -49,7 +51,7 @@ def read_results(header: str) -> AuthResults:
 def judge(headers: Sequence[str], servers: Sequence[str], domain: str) -> Verdict:
     """Whether our server says that a mail of this domain is from there. `headers` are all of the mail's, topmost first;
     `servers` are the names by which ours calls itself."""
-    ours = [found for header in headers if (found := read_results(header)).server in servers]
+    ours = [found for header in headers[:MOST_HEADERS] if (found := read_results(header)).server in servers]
     if not ours:
         return "none"
     findings = ours[0].findings

@@ -1,5 +1,6 @@
 """What a mail says, and who says so: from its bytes to an Incoming. No clock, no network."""
 
+import re
 from email.errors import MessageError, MissingHeaderBodySeparatorDefect
 from email.message import Message
 from email.parser import BytesParser
@@ -23,6 +24,9 @@ from .quotes import is_forward, parted
 MALFORMED = (AttributeError, IndexError, KeyError, LookupError, MessageError, RecursionError, TypeError, ValueError)
 _REPLY = ("re:", "aw:", "sv:", "antw:", "fwd:", "fw:", "wg:")
 _LONGEST_SUBJECT = 200
+MOST_CONTENT_HEADERS = 1000
+LONGEST_CONTENT_HEADER = 2000  # bytes
+_CONTENT_HEADER = re.compile(rb"(?im)^content-(?:type|disposition)[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*")
 
 
 class UnreadableMail(Exception):
@@ -65,12 +69,20 @@ class ParsedMail(Struct, frozen=True):
 def read_mail(raw: bytes, place: str, ours: Ours, oversized: int = 0) -> ParsedMail:
     """`place` is the mail's own, by which its files are called. With `oversized`, the bytes that it has, only its
     headers are here. Raises UnreadableMail."""
+    _check_size(raw)
     try:
         return _read(raw, place, ours, oversized)
     except BadAddress as error:
         raise UnreadableMail(str(error)) from error
     except MALFORMED as error:
         raise UnreadableMail(f"it cannot be understood ({type(error).__name__})") from error
+
+
+def _check_size(raw: bytes) -> None:
+    """The library takes the square of a header's length to read it, and of such headers a mail may have many."""
+    found = [match.end() - match.start() for match in _CONTENT_HEADER.finditer(raw)]
+    if len(found) > MOST_CONTENT_HEADERS or max(found, default=0) > LONGEST_CONTENT_HEADER:
+        raise UnreadableMail("it has more parts, or longer descriptions of them, than any mail needs")
 
 
 def _read(raw: bytes, place: str, ours: Ours, oversized: int) -> ParsedMail:

@@ -29,7 +29,6 @@ DATED_BEFORE = 86_400.0
 AT_ONCE = 100  # mails that are asked for together
 LOOP_MAILS = 20  # in one conversation, within
 LOOP_SECONDS = 600.0
-LARGE = 1_000_000  # bytes of a mail that is read in a thread, for it takes a while
 
 
 class MailProgress(Struct, frozen=True):
@@ -178,7 +177,8 @@ class MailListener:
         if raw is None:
             return None  # somebody has deleted it
         try:
-            return await _read_aside(raw, f"{validity}/{size.uid}", self._ours, oversized)
+            # in a thread: a large mail takes a while, and a broken one may
+            return await asyncio.to_thread(read_mail, raw, f"{validity}/{size.uid}", self._ours, oversized)
         except UnreadableMail as error:
             _log.warning("email: mail %d is passed by: %s", size.uid, error)
             return None
@@ -220,9 +220,3 @@ class MailListener:
                 await imap.move(uid, self._chosen.done_folder)
         except ImapError as error:
             _log.warning("email: mail %d cannot be marked or moved: %s", uid, error)
-
-
-async def _read_aside(raw: bytes, place: str, ours: Ours, oversized: int) -> ParsedMail:
-    if len(raw) > LARGE:
-        return await asyncio.to_thread(read_mail, raw, place, ours, oversized)
-    return read_mail(raw, place, ours, oversized)
