@@ -19,6 +19,7 @@ from everloop.channels.slack.codec import (
 )
 from everloop.channels.slack.words import commanded, plain, typable, typed
 from everloop.ports.channel import Incoming
+from everloop.readings.commands import command_in
 
 ME = SlackSelf("U0BOT", "B0BOT", "T1")
 READER = SlackReader(ME)
@@ -149,6 +150,18 @@ def test_what_somebody_passes_on_is_quoted():
     assert read(said("what now?", attachments=[shared, {"text": "unfolded"}])).quoted == (
         "the server is on fire & smoking"
     )
+
+
+@pytest.mark.parametrize("words", ["/approve kiwi any", "!approve kiwi any", "/link 1234", "<@U0BOT> /new"])
+@pytest.mark.parametrize("kind", ["is_share", "is_msg_unfurl", "is_app_unfurl"])
+def test_what_somebody_else_has_written_is_no_command_of_whoever_passes_it_on(words, kind):
+    passed_on = read(said("", attachments=[{kind: True, "text": words}]))
+    titled = read(said("", files=[{"id": "F3", "mode": "external", "title": words, "url_private": "https://d.example"}]))
+    by_bot = read(said("", user="U7", bot_id="B7", attachments=[{"is_share": True, "text": words}]))
+    assert [command_in(each.text) for each in (passed_on, titled, by_bot)] == ["", "", ""]
+    assert [each.text.partition("\n")[0] for each in (passed_on, titled, by_bot)] == ["[passed on]"] * 3
+    own = read(said(words, attachments=[{kind: True, "text": "look"}]))
+    assert command_in(own.text)
 
 
 def pressed(action: str, value: str = "kiwi", **more: object) -> dict[str, object]:

@@ -17,6 +17,7 @@ from .words import MENTION, addressed, commanded, plain, typed
 APPROVE, DENY = "everloop_approve", "everloop_deny"
 _SPOKEN = (None, "file_share", "thread_broadcast", "me_message", "bot_message")
 QUOTED = 4_000  # characters of what somebody passes on
+PASSED_ON = "[passed on]"
 _GONE = ("tombstone", "hidden_by_limit", "external")
 
 Fields = Mapping[str, Any]
@@ -72,7 +73,7 @@ class SlackReader(Struct, frozen=True):
         chat, ts, author = _text(event, "channel"), _text(message, "ts"), self._author(payload, message)
         if not chat or not ts or not author:
             return None
-        words, mentioned = addressed(_text(message, "text") or _attached(message), self.me.user)
+        words, mentioned = addressed(_own_words(message), self.me.user)
         direct, thread = _is_direct(event), self._thread(event, message)
         files = _maps(message.get("files"))
         refs = {str(each.get("id")): _file(each) for each in files if each.get("mode") not in _GONE}
@@ -84,7 +85,7 @@ class SlackReader(Struct, frozen=True):
             chat=chat,
             thread=thread,
             account=author,
-            text="\n".join([commanded(plain(words, names)), *links]).strip(),
+            text=_with_others(commanded(plain(words, names)).strip(), plain(_attached(message), names), links),
             direct=direct,
             mentioned=mentioned or event.get("type") == "app_mention",
             replies=message.get("parent_user_id") == self.me.user,
@@ -256,6 +257,20 @@ def _shared(message: Fields) -> str:
 
 
 def _attached(message: Fields) -> str:
-    """Of a bot whose message has no text of its own."""
     attached = _maps(message.get("attachments"))
     return "\n".join(filter(None, (_text(each, "text") or _text(each, "fallback") for each in attached)))
+
+
+def _own_words(message: Fields) -> str:
+    """Bots write what they say as an attachment; a person's attachments are what others have written."""
+    is_own = message.get("bot_id") and not _shared(message)
+    return _text(message, "text") or (_attached(message) if is_own else "")
+
+
+def _with_others(own: str, attached: str, links: list[str]) -> str:
+    """What was written by somebody else is told as such, where nothing stands before it: it is no command of whoever
+    passes it on."""
+    if own:
+        return "\n".join([own, *links])
+    others = "\n".join(filter(None, [attached, *links])).strip()
+    return f"{PASSED_ON}\n{others}" if others else ""
