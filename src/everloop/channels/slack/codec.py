@@ -139,8 +139,9 @@ class SlackReader(Struct, frozen=True):
 _OURS = ("team_id", "enterprise_id", "context_team_id", "context_enterprise_id")
 
 
-def press(payload: Fields, name: str = "") -> Incoming | None:
-    """A button of a question, as what one would type; None for anything else that can be pressed."""
+def press(payload: Fields, workspace: str = "") -> Incoming | None:
+    """A button of a question, as what one would type; None for anything else that can be pressed. `workspace` is our
+    own: in a channel that two share, Slack may name that of whoever presses."""
     ours = [each for each in _maps(payload.get("actions")) if each.get("action_id") in (APPROVE, DENY)]
     if payload.get("type") != "block_actions" or not ours:
         return None
@@ -149,7 +150,7 @@ def press(payload: Fields, name: str = "") -> Incoming | None:
     ts = _text(held, "message_ts") or _text(message, "ts")
     thread = _text(held, "thread_ts") or _text(message, "thread_ts")
     team, home = _text(payload.get("team"), "id"), _text(user, "team_id")
-    foreign = home and team and home != team and not payload.get("enterprise")
+    foreign = home and home != (workspace or team) and not payload.get("enterprise")
     word = "/approve" if ours[0]["action_id"] == APPROVE else "/deny"
     return Incoming(
         event=f"{chat}:{ts}:press:{_text(ours[0], 'action_ts')}:{_text(user, 'id')}",
@@ -162,17 +163,18 @@ def press(payload: Fields, name: str = "") -> Incoming | None:
         replies=True,
         reply_to=written(SlackPlace(chat, ts, thread, _text(user, "id"), team)),
         server=team,
-        name=name or _text(user, "username"),
+        name=_text(user, "username"),
     )
 
 
-def slash(payload: Fields) -> Incoming:
-    """`/everloop …`, wherever it was typed."""
+def slash(payload: Fields, ours: str = "") -> Incoming:
+    """`/everloop …`, wherever it was typed, also by somebody of another workspace than `ours`."""
     chat, user, team = (_text(payload, name) for name in ("channel_id", "user_id", "team_id"))
+    foreign = ours and team and team != ours and not _text(payload, "enterprise_id")
     return Incoming(
         event=f"command:{_text(payload, 'trigger_id')}",
         chat=chat,
-        account=user,
+        account=f"{user}@{team}" if foreign else user,
         text=typed(plain(_text(payload, "text"))),
         direct=_text(payload, "channel_name") == "directmessage" or chat.startswith("D"),
         mentioned=True,

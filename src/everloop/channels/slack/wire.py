@@ -125,7 +125,7 @@ class SlackChannel:
             case "interactive":
                 await self._pressed(payload, deliver)
             case "slash_commands":
-                await self._typed(slash(payload), deliver)
+                await self._typed(slash(payload, (await self._people.me()).team), deliver)
 
     async def _read(self, payload: Mapping[str, Any]) -> Incoming | None:
         me = await self._people.me()
@@ -138,7 +138,7 @@ class SlackChannel:
         return structs.replace(incoming, replies=await self._threads.are_ours(incoming.chat, incoming.thread, me.user))
 
     async def _pressed(self, payload: Mapping[str, Any], deliver: Deliver) -> None:
-        incoming = press(payload)
+        incoming = press(payload, (await self._people.me()).team)
         if incoming is None:
             return
         names = await self._people.names([incoming.account])
