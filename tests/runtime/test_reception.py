@@ -72,13 +72,31 @@ async def test_what_can_never_be_taken_is_refused_and_not_raised(house):
         incoming("e4", chat=""),
         incoming("e5", text="\ud800"),
         incoming("e6", chat="\ud800"),
+        incoming("e\0"),  # which PostgreSQL cannot keep: it would be handed in for ever
+        incoming("e7", account="an\0na"),
+        incoming("e8", account="a" * 501),
+        incoming("e9", replaces="e\0"),
+        incoming("e10", replaces="\ud800"),
+        incoming("e11", replaces="e" * 501),
     ]
     async with house(ScriptedModel([]), channels=[channel]) as agent:
         deliver = await channel.listens.get()
+        assert [await deliver.knows(account) for account in ("\ud800", "an\0na", "a" * 501, "")] == [False] * 4
         refused = [(await deliver(each)).refused for each in wrong]
         assert await agent.store.session("fake:room") is None
     assert all(refused)
     assert refused[0] == "the message is empty"
+    ids, whom = "a message has an id of", "a message says in which chat it was written, and by whom"
+    wrong_ones = ["the message is not valid", whom, whom, "the message is not valid", "the message is not valid", ids]
+    assert all(found.startswith(why) for found, why in zip(refused[-6:], wrong_ones, strict=True)), refused[-6:]
+
+
+async def test_what_somebody_is_called_keeps_no_message_from_being_taken(house):
+    channel = Heard()
+    async with house(ScriptedModel([Say("ok")]), channels=[channel]):
+        deliver = await channel.listens.get()
+        assert await deliver(incoming("e1", direct=False, name="A\ud800nna\0")) == Delivered()
+        await channel.sent(1)
 
 
 async def test_chats_with_separators_in_their_names_are_places_of_their_own(house):

@@ -19,7 +19,7 @@ from .live import Live
 from .strangers import contained
 from .voice import VoiceMessages
 
-LONGEST_EVENT = 500  # characters; what is longer is no platform's id
+LONGEST_EVENT = LONGEST_ACCOUNT = 500  # characters; what is longer is no platform's id
 OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
 ANSWERED = "what it changes is no message of theirs that still waits for its answer"
 
@@ -62,7 +62,9 @@ class Reception:
         await self._store.keep_resume(self.name, resume)
 
     async def knows(self, account: str) -> bool:
-        return isinstance(self._admission, KnowsAccounts) and await self._admission.knows(self._manifest, account)
+        if not isinstance(self._admission, KnowsAccounts) or not _can_be_account(account):
+            return False
+        return await self._admission.knows(self._manifest, account)
 
     async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
         delivered = await self._take(incoming, resume)
@@ -101,6 +103,9 @@ class Reception:
         parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
         files = await self._files.parts(incoming, decided, address) if incoming.files else ()
         whose = decided.owner if decided.owner != decided.author else ""
+        name = incoming.name.encode(
+            "utf-8", "replace"
+        ).decode()  # somebody's half of a surrogate pair can be kept nowhere
         letter = Said(
             parts=(*parts, *files),
             author=decided.author,
@@ -108,7 +113,7 @@ class Reception:
             reply_to=incoming.reply_to,
             principal=whose,
             server=escaped(incoming.server),
-            speaker=GroupSpeaker(incoming.name, "guest") if incoming.name and whose else None,
+            speaker=GroupSpeaker(name, "guest") if name and whose else None,
             due=decided.due,
         )
         if incoming.replaces:
@@ -177,13 +182,24 @@ def _contained(answer: Answers) -> Answers:
 
 
 def _wrong_in(incoming: Incoming) -> str:
-    if not incoming.event or len(incoming.event) > LONGEST_EVENT:
+    """What no database would take: it would be handed in again for ever."""
+    if not incoming.event or max(len(incoming.event), len(incoming.replaces)) > LONGEST_EVENT:
         return f"a message has an id of 1 to {LONGEST_EVENT} characters"
-    if not incoming.chat or not incoming.account:
-        return "a message says in which chat it was written, and by whom"
-    try:
-        where = (incoming.server, incoming.chat, incoming.thread, incoming.reply_to)
-        "".join((incoming.event, incoming.account, *where)).encode()
-    except UnicodeEncodeError:
+    if not incoming.chat or not _can_be_account(incoming.account):
+        return f"a message says in which chat it was written, and by whom, in at most {LONGEST_ACCOUNT} characters"
+    where = (incoming.server, incoming.chat, incoming.thread, incoming.reply_to)
+    if not _is_text("".join((incoming.event, incoming.replaces, incoming.account, *where))):
         return "the message is not valid UTF-8 text"
     return ""
+
+
+def _can_be_account(account: str) -> bool:
+    return 0 < len(account) <= LONGEST_ACCOUNT and _is_text(account)
+
+
+def _is_text(text: str) -> bool:
+    """PostgreSQL has no NUL in a text."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
