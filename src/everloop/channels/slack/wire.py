@@ -15,6 +15,7 @@ from ...ports import Deliver, Http
 from ...ports.channel import FileRef, Hook, HookAnswer, HookRequest, Incoming, OutgoingPart, Probed, Rendered
 from ...readings.keys import name_of
 from ..text import SLACK, render
+from ..wellformed import read_json
 from .api import SlackApi
 from .codec import SlackReader, is_begun_by, people_in, place_of, press, seconds_of, slash
 from .drafts import SlackDrafts
@@ -274,10 +275,10 @@ class SlackChannel:
 def _posted(request: HookRequest) -> tuple[str, Mapping[str, Any]]:
     """What it is and what it says. Raises ValueError, DecodeError."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
-        return "events_api", msgspec.json.decode(request.body, type=dict[str, Any])
+        return "events_api", read_json(request.body, dict[str, Any])
     form = {name: values[0] for name, values in parse_qs(request.body.decode(), max_num_fields=100).items()}
     if "payload" in form:
-        return "interactive", msgspec.json.decode(form["payload"].encode(), type=dict[str, Any])
+        return "interactive", read_json(form["payload"], dict[str, Any])
     return ("slash_commands" if "command" in form else ""), form
 
 
