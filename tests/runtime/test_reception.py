@@ -78,6 +78,8 @@ async def test_what_can_never_be_taken_is_refused_and_not_raised(house):
         incoming("e9", replaces="e\0"),
         incoming("e10", replaces="\ud800"),
         incoming("e11", replaces="e" * 501),
+        incoming("e12", text="/link \ud800"),
+        incoming("e13", text="\0"),
     ]
     async with house(ScriptedModel([]), channels=[channel]) as agent:
         deliver = await channel.listens.get()
@@ -88,7 +90,18 @@ async def test_what_can_never_be_taken_is_refused_and_not_raised(house):
     assert refused[0] == "the message is empty"
     ids, whom = "a message has an id of", "a message says in which chat it was written, and by whom"
     wrong_ones = ["the message is not valid", whom, whom, "the message is not valid", "the message is not valid", ids]
-    assert all(found.startswith(why) for found, why in zip(refused[-6:], wrong_ones, strict=True)), refused[-6:]
+    assert all(found.startswith(why) for found, why in zip(refused[8:14], wrong_ones, strict=True)), refused
+
+
+async def test_what_is_said_has_no_nul_in_it_which_no_command_could_look_for(house):
+    channel, model = Heard(), ScriptedModel(lambda shown: Say(f"you said {shown.asked}"))
+    async with house(model, channels=[channel]):
+        deliver = await channel.listens.get()
+        said = ["a\0b", "/session rename a\0 title", "/link a\0b", "/session search a\0b"]
+        assert [(await deliver(incoming(f"e{n}", text=text))).refused for n, text in enumerate(said)] == [""] * 4
+        await channel.sent(4)
+    assert "you said ab" in [part.text for part in channel.parts]
+    assert not [part.text for part in channel.parts if "\0" in part.text or "\\x00" in part.text]
 
 
 async def test_what_somebody_is_called_keeps_no_message_from_being_taken(house):

@@ -67,7 +67,7 @@ class Reception:
         return await self._admission.knows(self._manifest, account)
 
     async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
-        delivered = await self._take(incoming, resume)
+        delivered = await self._take(_without_nul(incoming), resume)
         if delivered.refused and resume:  # nothing was committed that it could have been committed with
             await self.skip_to(resume)
         return delivered
@@ -181,6 +181,11 @@ def _contained(answer: Answers) -> Answers:
     return answer_contained
 
 
+def _without_nul(incoming: Incoming) -> Incoming:
+    """What somebody says may be looked for, or become a title: no NUL has a place there."""
+    return structs.replace(incoming, text=incoming.text.replace("\0", "")) if "\0" in incoming.text else incoming
+
+
 def _wrong_in(incoming: Incoming) -> str:
     """What no database would take: it would be handed in again for ever."""
     if not incoming.event or max(len(incoming.event), len(incoming.replaces)) > LONGEST_EVENT:
@@ -188,7 +193,7 @@ def _wrong_in(incoming: Incoming) -> str:
     if not incoming.chat or not _can_be_account(incoming.account):
         return f"a message says in which chat it was written, and by whom, in at most {LONGEST_ACCOUNT} characters"
     where = (incoming.server, incoming.chat, incoming.thread, incoming.reply_to)
-    if not _is_text("".join((incoming.event, incoming.replaces, incoming.account, *where))):
+    if not _is_text("".join((incoming.event, incoming.replaces, incoming.account, incoming.text, *where))):
         return "the message is not valid UTF-8 text"
     return ""
 
