@@ -6,11 +6,11 @@ import secrets
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 
 from tests.channels.discord.platform import TOKEN as DISCORD_TOKEN
 from tests.channels.email.servers import MailServer, written
-from tests.channels.matrix.somebody import somebody
+from tests.channels.matrix.somebody import Somebody, somebody
 from tests.channels.matrix.synapse import running
 from tests.channels.receiver import SECRET, Program, message, post
 from tests.channels.slack.platform import settings_of
@@ -148,14 +148,14 @@ class OnMatrix(TorturedPlatform):
     def __init__(self, homeserver: str, token: str) -> None:
         super().__init__()
         self.settings = {"homeserver": homeserver, "access_token": token}
-        self.chats: list[tuple[object, str, str]] = []
+        self.chats: list[tuple[Somebody, str, str]] = []
 
     async def say(self, chat: int, text: str) -> None:
         someone, room, _ = self.chats[chat]
-        await someone.say(room, text)  # type: ignore[attr-defined]
+        await someone.say(room, text)
 
     def seen(self) -> Counter[str]:
-        return Counter(text for someone, room, bot in self.chats for text in someone.shown(room, bot))  # type: ignore[attr-defined]
+        return Counter(text for someone, room, bot in self.chats for text in someone.shown(room, bot))
 
 
 @asynccontextmanager
@@ -203,9 +203,15 @@ async def on_matrix(chats: int) -> AsyncIterator[TorturedPlatform]:
         for _ in range(chats):
             someone = await stack.enter_async_context(somebody(server))
             platform.chats.append((someone, await someone.make_room(bot.user, direct=True), bot.user))
-            listening = asyncio.ensure_future(someone.until(lambda _: False))
-            stack.push_async_callback(_end, listening)
+            stack.push_async_callback(_end, asyncio.ensure_future(_listen(someone)))
         yield platform
+
+
+async def _listen(someone: Somebody) -> None:
+    """For as long as the campaign takes; they are not patient for so long."""
+    while True:
+        with suppress(TimeoutError):
+            await someone.until(lambda _: False)
 
 
 async def _end(task: "asyncio.Future[object]") -> None:

@@ -15,6 +15,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import unquote
@@ -23,7 +24,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from .channel import Trouble
-from .discord_world import DM, DiscordWorld, Json, moment
+from .discord_world import DM, DiscordWorld, Json
 from .event_gateway import EventGateway
 
 PLENTY = {
@@ -43,7 +44,7 @@ class DiscordFault(Struct, frozen=True, kw_only=True):
     retry_after: float = 1.0
     is_global: bool = False
     half: bool = False
-    of: str = ""  # what its path must hold, "" for any
+    of: str = ""  # what its method and path must hold ("POST channels/"), "" for any
 
 
 class DiscordCall(Struct, frozen=True):
@@ -130,7 +131,7 @@ class DiscordServer:
         return message
 
     async def edit(self, message: Json, text: str) -> None:
-        message |= {"content": text, "edited_timestamp": moment(self.world.new_id())}
+        message |= {"content": text, "edited_timestamp": datetime.now(UTC).isoformat()}
         await self.gateway.emit("MESSAGE_UPDATE", self.world.event(message))
 
     async def delete(self, *messages: Json) -> None:
@@ -208,7 +209,7 @@ class DiscordServer:
         return answer
 
     async def _judged(self, request: web.Request, call: DiscordCall) -> web.StreamResponse:
-        if self._faults and self._faults[0].of in call.path:
+        if self._faults and self._faults[0].of in f"{call.method} {call.path}":
             return await self._failed(request, self._faults.popleft())
         if not call.path.startswith("interactions/") and request.headers.get("Authorization") != f"Bot {self._token}":
             raise _Refused(401, 0, "401: Unauthorized")
@@ -317,7 +318,7 @@ class DiscordServer:
             message |= {key: call.said[key] for key in ("content", "components", "flags") if key in call.said}
             message |= {
                 "attachments": attached or message["attachments"],
-                "edited_timestamp": moment(self.world.new_id()),
+                "edited_timestamp": datetime.now(UTC).isoformat(),
             }
             await self.gateway.emit("MESSAGE_UPDATE", self.world.event(message))
         return 200, message

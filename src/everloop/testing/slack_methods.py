@@ -44,6 +44,22 @@ class SlackMethods:
     def _conversations_open(self, given: Fields) -> Fields:
         return {"channel": {"id": self._workspace.direct_chat(given["users"])}}
 
+    def _users_conversations(self, given: Fields) -> Fields:
+        """One at a time, so that there are pages."""
+        chats = [each for each in self._workspace.chats if each not in self._workspace.left]
+        at = int(given.get("cursor") or 0)
+        more = str(at + 1) if at + 1 < len(chats) else ""
+        found = [{"id": each, "is_im": each.startswith("D")} for each in chats[at : at + 1]]
+        return {"channels": found, "response_metadata": {"next_cursor": more}}
+
+    def _conversations_history(self, given: Fields) -> Fields:
+        messages = [*self._workspace.chat(given["channel"]).values()]
+        oldest = float(given.get("oldest", 0))
+        first = [each for each in messages if each.get("thread_ts", each["ts"]) == each["ts"]]
+        counts = [sum(reply.get("thread_ts") == each["ts"] for reply in messages) for each in first]
+        told = [{**each, "reply_count": count} for each, count in zip(first, counts, strict=True)]
+        return {"messages": [each for each in reversed(told) if float(each["ts"]) > oldest]}
+
     def _conversations_replies(self, given: Fields) -> Fields:
         chat, first = self._workspace.chat(given["channel"]), given["ts"]
         replies = [each for each in chat.values() if each.get("thread_ts") == first and each["ts"] != first]

@@ -28,8 +28,8 @@ from .slack_methods import SlackMethods
 from .slack_workspace import APP, BOT_USER, TEAM, Fields, SlackFile, SlackRefusal, SlackWorkspace
 
 SCOPES = (
-    "app_mentions:read,assistant:write,channels:history,chat:write,commands,files:read,files:write,groups:history,"
-    "im:history,im:write,mpim:history,reactions:write,users:read"
+    "app_mentions:read,assistant:write,channels:history,channels:read,chat:write,commands,files:read,files:write,"
+    "groups:history,groups:read,im:history,im:read,im:write,mpim:history,mpim:read,reactions:write,users:read"
 )
 Post = Callable[[Mapping[str, str], bytes], Awaitable[int]]
 
@@ -118,6 +118,12 @@ class SlackServer:
         if f"<@{BOT_USER}>" in text and kind != "im":
             mention = {key: value for key, value in event.items() if key not in ("channel_type", "subtype")}
             await self.tell({**mention, "type": "app_mention"}, name=stamp)
+        return stamp
+
+    def miss(self, text: str, *, user: str = "U0ANNA", chat: str = "D0ANNA", **fields: Any) -> str:
+        """Somebody writes something, and nobody is told: there was nobody to tell for too long."""
+        stamp = self.workspace.stamp()
+        self.workspace.chats[chat][stamp] = {"type": "message", "user": user, "ts": stamp, "text": text, **fields}
         return stamp
 
     async def edit(self, chat: str, stamp: str, text: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from everloop.channels.discord.limits import RateLimits
 from everloop.channels.discord.outgoing import nonce_of
@@ -50,7 +51,7 @@ async def test_what_is_sent_again_within_minutes_is_seen_once(fault: str):
         troubles = [Trouble.ACK_LOST] if fault == "receipt lost" else [None]
         server.judge = lambda nonce, content: troubles.pop() if troubles else None
         if fault == "half a body":
-            server.fail(DiscordFault(half=True, of="messages"))
+            server.fail(DiscordFault(half=True, of="POST channels/"))
         with pytest.raises(ProviderError) as unsure:
             await channel.send(part(dm))
         assert not isinstance(unsure.value, ChannelDown)
@@ -82,7 +83,7 @@ async def test_a_draft_becomes_the_answer_and_one_that_is_gone_is_replaced():
         dm, channel = server.world.dm(server.world.user("anna")), channel_to(server, http)
         address = Address("discord", dm)
         shown = await channel.preview(address, "", "**so", ReplyTo(""))
-        assert server.seen(dm) == ["**so**"]
+        assert server.seen(dm) == ["**so**\n-# ✎ …"]
         assert await channel.preview(address, shown, "**so far** @here", ReplyTo("")) == shown
         assert await channel.send(part(dm, "the end", draft=shown, approval="kind-otter")) == shown
         assert server.seen(dm) == ["the end"]
@@ -94,6 +95,52 @@ async def test_a_draft_becomes_the_answer_and_one_that_is_gone_is_replaced():
         assert server.seen(dm) == ["the end", "anew"]
         allowed = [call.said["allowed_mentions"] for call in server.calls if call.said and "content" in call.said]
         assert allowed == [{"parse": [], "replied_user": False}] * len(allowed)
+
+
+async def test_what_a_killed_process_has_left_is_taken_away_or_known_as_the_answer():
+    async with discord() as (server, http):
+        dm, killed = server.world.dm(server.world.user("anna")), channel_to(server, http)
+        other = server.world.message(dm, server.world.user("robot", bot=True), "mine\n-# ✎ …")
+        shown = await killed.preview(Address("discord", dm), "", "the end", ReplyTo(""))
+        again = channel_to(server, http)
+        await again.send(part(dm, "the end"))
+        assert (server.seen(dm), other["id"] in server.world.messages[dm]) == (["the end"], True)
+
+        shown = await again.preview(Address("discord", dm), "", "another", ReplyTo(""))
+        await again.send(part(dm, "beside a draft", key="k2"))  # its own draft stays
+        assert server.seen(dm) == ["the end", "another\n-# ✎ …", "beside a draft"]
+        await again.send(part(dm, "another", key="k3", draft=shown))
+        assert await channel_to(server, http).send(part(dm, "(may be repeated) another", key="k3")) == shown
+        assert server.seen(dm) == ["the end", "another", "beside a draft"]
+
+        server.sent(dm)[1]["edited_timestamp"] = "2026-01-01T00:00:00+00:00"  # long ago: it may be another one
+        await channel_to(server, http).send(part(dm, "(may be repeated) another", key="k4"))
+        await channel_to(server, http).send(part(dm, "another", key="k5"))
+        assert server.seen(dm)[3:] == ["(may be repeated) another", "another"]
+
+        server.fail(DiscordFault(status=403, of="users/@me"))
+        await channel_to(server, http).send(part(dm, "all the same", key="k6"))
+        assert server.seen(dm)[5:] == ["all the same"]
+
+
+async def test_what_surely_has_not_arrived_is_sent_without_a_mark():
+    async with discord() as (server, http):
+        anna = server.world.user("anna")
+        dm = server.world.dm(anna)
+        server.world.message(dm, server.world.bot, "yes")  # which was the answer to something before
+        letter = server.world.message(dm, anna, "really?")
+        marked = part(
+            dm, "(may be repeated) yes", plain="(may be repeated) yes", reply_to=ReplyTo(f"{dm}/{letter['id']}/direct")
+        )
+        await channel_to(server, http).send(marked)
+        assert server.seen(dm) == ["yes", "yes"]
+        server.remembers = False
+        await channel_to(server, http).send(marked)
+        assert server.seen(dm)[2:] == ["(may be repeated) yes"]
+        for _ in range(60):  # so much was said since that we do not see all of it
+            server.world.message(dm, anna, "hm")
+        await channel_to(server, http).send(replace(marked, key="k2", text="(may be repeated) no"))
+        assert server.seen(dm)[3:] == ["(may be repeated) no"]
 
 
 async def test_what_discord_refuses_for_good_is_given_up_and_the_rest_is_tried_again():

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from everloop.channels.discord import check_settings, open_channel
 from everloop.core.mail import Address
@@ -134,10 +135,10 @@ async def test_no_secret_is_told_in_a_log_line_or_an_error_whatever_fails(caplog
             await server.gateway.until_listening()
             await server.gateway.close(4004, TOKEN)
             await attempt(running)
-        for fault in (DiscordFault(status=500), DiscordFault(half=True), DiscordFault(status=429)):
-            server.fail(fault)
-            await attempt(channel.send(part))
-            await attempt(channel.probe())
+        for fault in (DiscordFault(status=500), DiscordFault(half=True), DiscordFault(status=429, retry_after=0.01)):
+            for of, call in (("POST channels/", channel.send(part)), ("GET users/@me", channel.probe())):
+                server.fail(replace(fault, of=of))
+                await attempt(call)
         away = channel_to(server, http, api_url="http://127.0.0.1:9/api", cdn_url="http://127.0.0.1:9")
         await attempt(away.send(part))
         await attempt(away.fetch(ref.replace(server.cdn, "http://127.0.0.1:9"), 100))

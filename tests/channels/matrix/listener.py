@@ -11,7 +11,6 @@ from everloop.core.mail import Address
 from everloop.net.trusted import TrustedHttp
 from everloop.ports.channel import Delivered, Incoming, OutgoingPart
 from everloop.readings.keys import escaped
-from tests.channels.matrix.somebody import Somebody
 from tests.channels.matrix.synapse import Account, Synapse
 
 PATIENCE = 60.0
@@ -93,7 +92,3 @@ def place_of(incoming: Incoming) -> Address:
 def part_for(incoming: Incoming, text: str, key: str = "k1", **more: Any) -> OutgoingPart:
     given = {"key": key, "address": place_of(incoming), "text": text, "reply_to": incoming.reply_to, **more}
     return OutgoingPart(**given)
-
-
-async def join(person: Somebody, room: str) -> None:
-    await person.client.join(room)

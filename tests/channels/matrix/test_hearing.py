@@ -1,10 +1,9 @@
 """What people do with a client of theirs, and what the channel hears of it: on a real homeserver."""
 
-import asyncio
-
 import nio
 import pytest
 
+from everloop.channels.matrix.encrypted import ELSEWHERE, UNREADABLE
 from everloop.errors import StoreError
 from everloop.ports.channel import Incoming
 from tests.channels.matrix.listener import Bot, Listener
@@ -121,13 +120,23 @@ async def test_nothing_that_was_said_while_we_were_away_is_lost(bot: Bot, anna: 
         await anna.say(room, "0")
         await listener.hears(1)
         resume = listener.resume
-    for number in range(1, 161):
+    for number in range(1, 91):
         await anna.say(room, str(number))
     async with bot.listening(resume=resume) as later:
-        heard = await later.texts(160)
-        assert heard == [str(number) for number in range(1, 161)]
+        heard = await later.texts(90)
+        assert heard == [str(number) for number in range(1, 91)]
         await anna.say(room, "last")
-        assert (await later.texts(161))[160:] == ["last"]
+        assert (await later.texts(91))[90:] == ["last"]
+
+
+async def test_all_that_was_said_since_the_invitation_is_heard(bot: Bot, anna: Somebody):
+    room = await anna.make_room()
+    await anna.say(room, "to nobody")
+    await anna.client.room_invite(room, bot.user)
+    for number in range(25):  # more than come with a sync
+        await anna.say(room, str(number))
+    async with bot.listening(anna.user) as listener:
+        assert await listener.texts(25) == [str(number) for number in range(25)]
 
 
 async def test_what_was_said_before_we_were_there_is_not_for_us(bot: Bot, anna: Somebody, ben: Somebody):
@@ -268,19 +277,44 @@ async def _rooms(bot: Bot) -> list[str]:
         await client.close()
 
 
-async def test_it_says_once_that_it_cannot_read_what_is_encrypted(bot: Bot, anna: Somebody):
+ENCRYPTED = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "AwgA"}
+
+
+async def test_who_writes_encrypted_is_told_once_and_invited_where_it_can_be_read(bot: Bot, anna: Somebody):
     async with bot.listening() as listener:
         room = await anna.make_room(bot.user, direct=True, encrypted=True)
         for _ in range(2):
-            await anna.send(room, {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "AwgA"}, "m.room.encrypted")
+            await anna.send(room, ENCRYPTED, "m.room.encrypted")
         await anna.answers(room, bot.user, 1)
+        (invited,) = anna.client.invited_rooms
+        await anna.client.join(invited)
+        await anna.say(invited, "here?")
+        assert [(each.text, each.direct) for each in await listener.hears(1)] == [("here?", True)]
         resume = listener.resume
     async with bot.listening(resume=resume) as later:
-        await anna.send(room, {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "AwgB"}, "m.room.encrypted")
+        await anna.send(room, ENCRYPTED, "m.room.encrypted")
         await anna.say(room, "in clear")
         assert await later.texts(1) == ["in clear"]
-        await asyncio.gather(*(task for task in asyncio.all_tasks() if "_say_unreadable" in repr(task)))
-        event = await anna.say(room, "the end")
-        await anna.until(lambda me: any(each["event_id"] == event for _, each in me.events))
-    (said,) = anna.shown(room, bot.user)
-    assert said.startswith("I cannot read encrypted messages.")
+        another = await anna.make_room(bot.user, direct=True, encrypted=True)
+        await anna.send(another, ENCRYPTED, "m.room.encrypted")
+        await anna.answers(another, bot.user, 1)  # which is told there, too, after whatever is told here
+    assert [said[:66] for said in anna.shown(room, bot.user)] == [ELSEWHERE[:66]]
+    assert anna.shown(another, bot.user) == [ELSEWHERE]
+    assert {*anna.client.invited_rooms} <= {invited}
+    assert await bot.channel().chat_with(anna.user) == f"@{invited}"
+
+
+async def test_in_a_group_or_where_we_go_nowhere_by_ourselves_nobody_is_invited(
+    bot: Bot, anna: Somebody, ben: Somebody
+):
+    async with bot.listening(anna.user) as listener:
+        group = await anna.make_room(bot.user, ben.user, encrypted=True)
+        await anna.send(group, ENCRYPTED, "m.room.encrypted")
+        assert await anna.answers(group, bot.user, 1) == [UNREADABLE]
+        alone = await anna.make_room(bot.user, direct=True, encrypted=True)
+        await anna.say(alone, "in clear")
+        await listener.hears(1)
+    async with bot.listening(join="never", resume=listener.resume):
+        await anna.send(alone, ENCRYPTED, "m.room.encrypted")
+        assert await anna.answers(alone, bot.user, 1) == [UNREADABLE]
+    assert {*await _rooms(bot)} == {group, alone}

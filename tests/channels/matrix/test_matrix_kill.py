@@ -40,12 +40,8 @@ class Talk:
 
     def __init__(self) -> None:
         self.answered = 0
-        self.asked: set[str] = set()
         self.open: set[str] = set()
         self._more = asyncio.Condition()
-
-    async def ask(self, text: str) -> None:
-        self.open.add(text)
 
     async def answer(self, text: str) -> None:
         async with self._more:
@@ -61,7 +57,7 @@ class Talk:
 async def talk(someone: Somebody, room: str, bot: str, talked: Talk, name: int) -> None:
     for number in range(MESSAGES):
         text = f"{name}-{number}"
-        await talked.ask(text)
+        talked.open.add(text)
         await someone.say(room, text)
         await someone.until(lambda me, text=text: f"you said {text}" in me.shown(room, bot))
         await talked.answer(text)

@@ -104,7 +104,7 @@ async def test_a_sync_that_is_too_large_is_asked_for_in_less(bot: Bot, anna: Som
     for number in range(1, 6):
         await anna.say(room, str(number))
     between.before = lambda method, path, asked: (
-        web.Response(body=b" " * (LARGEST + 1)) if "%22limit%22:+50" in path else None
+        web.Response(body=b" " * (LARGEST + 1)) if "%22limit%22:+20" in path else None
     )
     async with bot.listening(channel=channel, resume=listener.resume) as later:
         assert await later.texts(5) == ["1", "2", "3", "4", "5"]

@@ -33,6 +33,7 @@ class WithoutDrafts(SlackChannel):
 class SlackPlatform(Platform):
     """What is said is a direct message; each event of the suite is one message, told again by its timestamp."""
 
+    resumes = True
     long = "First, this.\n\n" + "Then a good deal more of it. " * 400 + "\n\nAnd that is all."
 
     def __init__(self, slack: SlackServer, mode: str = "socket", *, drafts: bool = False) -> None:

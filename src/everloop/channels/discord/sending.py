@@ -9,6 +9,7 @@ from ...core.mail import Address, ReplyTo
 from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable
 from ...ports.channel import OutgoingPart, Rendered
 from ..text import DISCORD, draft
+from .drafts import WRITING, DiscordDrafts, unmarked
 from .outgoing import DiscordPost, edited, message_in, posts_of, reference, text_body
 from .rest import DiscordRefused, DiscordRest
 
@@ -28,6 +29,7 @@ def channel_of(address: Address) -> str:
 class DiscordSending:
     def __init__(self, rest: DiscordRest) -> None:
         self._rest = rest
+        self._drafts = DiscordDrafts(rest)
 
     async def send(self, part: OutgoingPart) -> str:
         """Raises ChannelDown also while the token is refused: the answer waits for another one."""
@@ -38,6 +40,13 @@ class DiscordSending:
 
     async def _send(self, part: OutgoingPart) -> str:
         channel = channel_of(part.address)
+        if part.number == 0:
+            earlier = await self._drafts.earlier(part, channel)
+            if earlier.id:
+                if part.draft:
+                    await self._remove_quietly(f"channels/{channel}/messages/{part.draft}")
+                return earlier.id
+            part = unmarked(part) if earlier.is_absent else part
         try:
             return await self._post_all(part, posts_of(part, part.text, channel), channel)
         except DiscordRefused as error:
@@ -64,6 +73,8 @@ class DiscordSending:
             _log.info("a draft cannot become the answer: %s", error)
             await self._remove_quietly(path)
             return ""
+        finally:
+            self._drafts.shown.discard(shown)
         return shown
 
     async def _remove_quietly(self, path: str) -> None:
@@ -78,11 +89,13 @@ class DiscordSending:
         path = f"channels/{channel}/messages" + (f"/{shown}" if shown else "")
         if method == "DELETE":
             await self._rest.call("DELETE", path)
+            self._drafts.shown.discard(shown)
             return ""
-        body = text_body(draft(text, DISCORD).text)
+        body = text_body(draft(text, DISCORD).text + WRITING)
         if not shown:
             body |= reference(reply_to, channel)
         told = await self._rest.call(method, path, body, patience=0.0)  # no draft waits: the next one says more
+        self._drafts.shown.add(str(told["id"]))
         return str(told["id"])
 
     async def type(self, address: Address) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from itertools import chain
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -13,21 +12,15 @@ from ...ports import Deliver
 from ...ports.channel import Incoming
 from ..batch import deliver_all
 from .codec import OurAccount, Reader, RoomEvent
+from .encrypted import UnreadableRooms
 from .homeserver import Homeserver, HomeserverRefused, path_of
 from .joining import Invitation, Joining
 from .lookup import Lookup
 from .rooms import Rooms
 from .side_by_side import each_of
 from .sync import Happened, Synced, SyncReader
-from .writing import transaction_of
 
 _log = logging.getLogger("everloop.channels.matrix")
-
-TOLD = "org.everloop.told"  # in a room's account data: that we have said that we cannot read there
-UNREADABLE = (
-    "I cannot read encrypted messages. Talk to me in a room without end-to-end encryption; a room that has it keeps "
-    "it, so make another and invite me."
-)
 
 
 class MatrixResume(Struct, frozen=True, omit_defaults=True):
@@ -51,6 +44,7 @@ class MatrixListener:
         rooms: Rooms,
         lookup: Lookup,
         joining: Joining,
+        unreadable: UnreadableRooms,
         deliver: Deliver,
         *,
         receipts: bool,
@@ -60,6 +54,7 @@ class MatrixListener:
         self._rooms = rooms
         self._lookup = lookup
         self._joining = joining
+        self._unreadable = unreadable
         self._deliver = deliver
         self._receipts = receipts
         self._sync = sync
@@ -106,7 +101,7 @@ class MatrixListener:
             return []
         standing = await self._rooms.standing(room)
         if any(event.type == "m.room.encrypted" and event.sender != self._us.user for event in happened.said):
-            group.create_task(self._say_unreadable(room))
+            group.create_task(self._unreadable.tell(room))
         heard = [await self._incoming(room, event, direct=standing.direct) for event in happened.said]
         return [each for each in heard if each]
 
@@ -118,30 +113,10 @@ class MatrixListener:
 
     async def _acknowledge(self, latest: dict[str, str]) -> None:
         for room, event in latest.items():
-            await self._best_effort("POST", path_of("rooms", room, "receipt", "m.read", event), {})
-
-    async def _say_unreadable(self, room: str) -> None:
-        """Once in each room, also after a restart."""
-        told = path_of("user", self._us.user, "rooms", room, "account_data", TOLD)
-        try:
-            await self._server.get(told)
-        except HomeserverRefused as error:
-            if error.code != "M_NOT_FOUND":
-                return
-        except ProviderError:
-            return
-        else:
-            return
-        content = {"msgtype": "m.notice", "body": UNREADABLE, "m.mentions": {}}
-        send = path_of("rooms", room, "send", "m.room.message", transaction_of("unreadable", room))
-        await self._best_effort("PUT", send, content)
-        await self._best_effort("PUT", told, {"unreadable": True})
-
-    async def _best_effort(self, method: str, path: str, body: dict[str, Any]) -> None:
-        try:
-            await (self._server.post(path, body) if method == "POST" else self._server.put(path, body))
-        except (HomeserverRefused, ProviderError) as error:
-            _log.info("matrix: %s", error)
+            try:
+                await self._server.post(path_of("rooms", room, "receipt", "m.read", event), {})
+            except (HomeserverRefused, ProviderError) as error:
+                _log.info("matrix: %s", error)
 
 
 def _room(incoming: Incoming) -> str:

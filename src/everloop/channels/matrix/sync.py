@@ -21,9 +21,9 @@ from .side_by_side import each_of
 _log = logging.getLogger("everloop.channels.matrix")
 
 WAIT = 30.0  # seconds that a homeserver keeps a request when there is nothing to tell
-TIMELINE = 50  # events of one room in one answer
-PAGE = 100
-MOST_PAGES = 200  # of one gap
+TIMELINE = 20  # events of one room in one answer
+PAGE = 50
+MOST_PAGES = 400  # of one gap
 LARGEST = 16_000_000  # bytes of one answer
 SAID = ("m.room.message", "m.room.encrypted", "m.room.redaction", "m.reaction")
 _NOTHING = {"not_types": ["*"]}

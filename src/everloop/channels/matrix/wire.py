@@ -14,6 +14,7 @@ from ..text import MATRIX, draft, render
 from .codec import APPROVAL, NO, YES, OurAccount, media_of, relation_of
 from .direct import DirectChats
 from .drafts import LeftDrafts, marked
+from .encrypted import UnreadableRooms
 from .homeserver import Homeserver, HomeserverRefused, OversizedReply, path_of, unheard, unsent
 from .joining import Joining
 from .listening import MatrixListener
@@ -63,6 +64,7 @@ class Matrix:
                 rooms,
                 self._lookup,
                 Joining(self._server, rooms, us.user, self._chosen.join, deliver),
+                UnreadableRooms(self._server, rooms, us.user, may_invite=self._chosen.join != "never"),
                 deliver,
                 receipts=self._chosen.receipts,
             ).run(resume)

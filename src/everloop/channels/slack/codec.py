@@ -208,6 +208,14 @@ def place_of(reply_to: ReplyTo) -> SlackPlace:
     return msgspec.json.decode(reply_to, type=SlackPlace) if reply_to else SlackPlace("")
 
 
+def seconds_of(stamp: str) -> float:
+    """When a message was written, by its timestamp; 0 for what is none."""
+    try:
+        return float(stamp)
+    except ValueError:
+        return 0.0
+
+
 def _text(fields: Any, name: str) -> str:
     value = fields.get(name) if isinstance(fields, Mapping) else None
     return value if isinstance(value, str) else ""

@@ -6,7 +6,7 @@ has come over each is acknowledged on it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -57,22 +57,21 @@ class SlackSocketMode:
         self._room = asyncio.Semaphore(MOST)
         self._last: dict[str, asyncio.Task[None]] = {}  # of each chat
 
-    async def run(self) -> None:
-        """Raises ChannelDown, ChannelRefused, and what `take` raises."""
+    async def run(self, beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something `beside`, once it listens. Raises ChannelDown, ChannelRefused, and what these raise."""
         try:
             async with asyncio.TaskGroup() as group:
-                await self._keep_linked(group)
+                await self._keep_linked(group, beside)
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from errors
 
-    async def _keep_linked(self, group: asyncio.TaskGroup) -> None:
+    async def _keep_linked(self, group: asyncio.TaskGroup, beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
         loop, shorts, before = asyncio.get_running_loop(), 0, None
         while True:
             link, began = _Link(), loop.time()
             group.create_task(self._listen(link, group))
             await _hello(link)
-            if before:
-                group.create_task(before.leave())
+            group.create_task(before.leave() if before else beside())
             await link.fading.wait()
             shorts = shorts + 1 if loop.time() - began < SHORT else 0
             if shorts > SHORTS:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from ...errors import ChannelDown, ProviderError
 from .api import SlackApi
+from .codec import seconds_of
 from .refusals import SlackRefused
 
 REMEMBERED = 10_000
@@ -27,7 +28,7 @@ class SlackThreads:
         """Where Slack does not say, we are not part of it."""
         if (known := self._ours.get((chat, thread))) is not None:
             return known
-        if _seconds(thread) >= self._since:
+        if seconds_of(thread) >= self._since:
             return False
         try:
             async with asyncio.timeout(SECONDS):
@@ -51,10 +52,3 @@ def _has_spoken(messages: object, me: str) -> bool:
     first = messages[0] if isinstance(messages, list) and messages else None
     repliers = first.get("reply_users") if isinstance(first, Mapping) else None
     return isinstance(repliers, list) and me in repliers
-
-
-def _seconds(stamp: str) -> float:
-    try:
-        return float(stamp)
-    except ValueError:
-        return 0.0

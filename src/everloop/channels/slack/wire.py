@@ -16,9 +16,10 @@ from ...ports.channel import FileRef, Hook, HookAnswer, HookRequest, Incoming, O
 from ...readings.keys import name_of
 from ..text import SLACK, render
 from .api import SlackApi
-from .codec import SlackReader, is_begun_by, people_in, place_of, press, slash
+from .codec import SlackReader, is_begun_by, people_in, place_of, press, seconds_of, slash
 from .drafts import SlackDrafts
 from .files import SlackFiles
+from .history import missed
 from .manifest import MANIFEST, SCOPES, SlackSettings
 from .messages import SECTION, answered, changed, emoji_name, message_fields, place_fields, text_fields
 from .people import SlackPeople, self_of
@@ -31,6 +32,7 @@ from .words import typable
 _log = logging.getLogger("everloop.channels.slack")
 
 LARGEST = 1_000_000  # bytes of a request to the hook
+PERIOD = 60.0  # seconds between two messages with which it is told where to go on
 WORKING = "is working on it…"
 _GONE = ("message_not_found", "channel_not_found", "thread_not_found")
 
@@ -49,19 +51,42 @@ class SlackChannel:
         self._drafts = SlackDrafts(self._api)
         self._files = SlackFiles(http, self._api, chosen.files_url, chosen.bot_token)
         self._threads = SlackThreads(self._api, clock())
+        self._is_caught_up = False
+        self._told = 0.0  # where to go on, as it was told last
         self._silent: set[str] = set()  # kinds of chats, by their letter, in which no status can be shown
 
     # In.
 
     async def run(self, deliver: Deliver, resume: str) -> None:
         await self._people.me()
-        if self._chosen.mode == "events":
-            return  # what comes in comes through the gateway
 
         async def take(kind: str, payload: Mapping[str, Any]) -> None:
             await self._take(kind, payload, deliver)
 
-        await SlackSocketMode(self._api, self._http, take).run()
+        async def catch_up() -> None:
+            await self._catch_up(deliver, resume)
+
+        if self._chosen.mode == "events":
+            await catch_up()  # what comes in from now on comes through the gateway
+        else:
+            await SlackSocketMode(self._api, self._http, take).run(catch_up)
+
+    async def _catch_up(self, deliver: Deliver, resume: str) -> None:
+        """Where to go on is told only when nothing before is missing any more."""
+        self._is_caught_up = False
+        team = (await self._people.me()).team
+        async for event in missed(self._api, resume, self._clock()):
+            if incoming := await self._read({"team_id": team, "event": event}):
+                await deliver(incoming)
+        self._is_caught_up = True
+
+    def _resume_after(self, incoming: Incoming) -> str:
+        """Not with each: what was said a while before is looked through anyhow, and what is refused costs a commit."""
+        at = seconds_of(place_of(incoming.reply_to).ts)
+        if not self._is_caught_up or at < self._told + PERIOD:
+            return ""
+        self._told = at
+        return place_of(incoming.reply_to).ts
 
     def hooks(self, deliver: Deliver) -> Sequence[Hook]:
         if self._chosen.mode != "events":
@@ -94,7 +119,7 @@ class SlackChannel:
         match kind:
             case "events_api":
                 if incoming := await self._read(payload):
-                    delivered = await deliver(incoming)
+                    delivered = await deliver(incoming, self._resume_after(incoming))
                     if incoming.mentioned and not delivered.refused:
                         self._threads.join(incoming.chat, incoming.thread)
             case "interactive":

@@ -25,6 +25,7 @@ export class ChannelsPage {
       const shown = JSON.stringify(channels);
       if (shown === this.shown) return; // what is selected, or has the focus, stays
       this.shown = shown;
+      channels.sort((one, other) => (one.state === "unset") - (other.state === "unset")); // what is set stands first
       this.list.replaceChildren(...channels.map((each) => this.open.get(each.name) ?? this.tile(each)));
     } catch (error) { this.list.replaceChildren(h("p.hint", {}, error.message)); }
   }
@@ -36,7 +37,7 @@ export class ChannelsPage {
     const facts = is ? [told.lastIn(traffic.last_in ? when(traffic.last_in) : told.never), told.lastOut(traffic.last_out ? when(traffic.last_out) : told.never), traffic.waiting && told.waiting(traffic.waiting)] : [];
     return h("article.tile", { "data-channel": each.name },
       h("div.row.spread", {}, h("b", {}, each.title), h("span.state", { "data-state": each.state }, told.states[each.state])),
-      h("small", {}, [each.title === each.name ? "" : each.name, each.by && each.by !== "everloop" && told.by(each.by), each.since && told.since(moment(each.since))].filter(Boolean).join(", ")),
+      h("small", {}, [each.title.toLowerCase() === each.name ? "" : each.name, each.by && each.by !== "everloop" && told.by(each.by), each.since && told.since(moment(each.since))].filter(Boolean).join(", ")),
       each.why && h("p.why", { dir: "auto" }, each.why), todo && h("p.hint", {}, todo),
       h("ul.facts", {}, facts.filter(Boolean).map((text) => h("li", {}, text)),
         traffic.given_up > 0 && h("li", {}, told.givenUp(traffic.given_up), ". ", h("a", { href: "#/settings/outbox" }, told.outbox))),
