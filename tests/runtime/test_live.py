@@ -182,6 +182,17 @@ async def test_a_draft_is_a_reply_to_a_letter_of_its_turn_whatever_has_come_sinc
     assert channel.replies == ["letter 2", "letter 2"]
 
 
+async def test_no_draft_is_shown_of_a_turn_whose_letters_came_to_another_process():
+    channel = Drafting()
+    async with asyncio.TaskGroup() as group:
+        watching = Watching(channel, group)
+        watching.hear(TurnBegan("t", 1, 1, (7,)), piece("Once"), ended(5))
+        watching.hear(TurnBegan("t", 6, 6, (1,)), piece("Twice"))
+        await channel.until("Twice")
+        watching.hear(ended(8, None))
+    assert [text for _, text in channel.drafts] == ["Twice", ""]
+
+
 async def test_an_older_answer_of_the_same_conversation_does_not_have_the_draft_of_a_later_turn():
     channel = Drafting()
     async with asyncio.TaskGroup() as group:

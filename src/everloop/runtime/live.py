@@ -63,8 +63,12 @@ class _Place:
         self.letters: dict[int, ReplyTo] = {}
         self.reply_to = ReplyTo("")
 
-    def answer(self, mails: Sequence[int]) -> None:
-        self.reply_to = next((self.letters[mail] for mail in reversed(mails) if mail in self.letters), ReplyTo(""))
+    def is_told_of(self, mails: Sequence[int]) -> bool:
+        """Whether a turn that answers these letters can be shown here, as a reply to the last of them. One that another
+        process has begun may have a draft there already, which only the answer finds."""
+        known = [self.letters[mail] for mail in mails if mail in self.letters]
+        self.reply_to = known[-1] if known else ReplyTo("")
+        return bool(known) or not mails
 
 
 class Live:
@@ -100,8 +104,7 @@ class Live:
             return
         turn = self._turns.get(event.thread)
         match event:
-            case TurnBegan(turn=began, mails=mails) if turn is None:
-                self._places[event.thread].answer(mails)
+            case TurnBegan(turn=began, mails=mails) if turn is None and self._places[event.thread].is_told_of(mails):
                 self._begin(event.thread, began, group)
             case AnswerBegan() if turn is None and event.thread in self._asking:  # a person has answered
                 self._begin(event.thread, self._asking[event.thread], group)
