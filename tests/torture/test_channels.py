@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from tests.channels.email.servers import missing as no_mail_server
 from tests.effort import in_full
 from tests.torture.channel_platforms import PLATFORMS
