@@ -21,6 +21,7 @@ from .strangers import contained
 from .voice import VoiceMessages
 
 LONGEST_QUOTE = 1000  # characters
+_ROUND = str.maketrans("[]［］⟦⟧【】", "()()()()", "\0")
 LONGEST_EVENT = LONGEST_ACCOUNT = 500  # characters; what is longer is no platform's id
 OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
 ANSWERED = "what it changes is no message of theirs that still waits for its answer"
@@ -166,8 +167,9 @@ def _event_of(incoming: Incoming) -> str:
 
 
 def _with_quote(incoming: Incoming) -> str:
-    """With the words of others that it is a reply to; what we have said ourselves stands in the conversation."""
-    quote = " ".join(incoming.quoted.split())
+    """With the words of others that it is a reply to; what we have said ourselves stands in the conversation. No
+    bracket in them ends what is theirs, as if the author went on."""
+    quote = " ".join(incoming.quoted.encode("utf-8", "replace").decode().split()).translate(_ROUND)
     if not quote or incoming.replies or command_in(incoming.text):
         return incoming.text
     shown = quote if len(quote) <= LONGEST_QUOTE else f"{quote[:LONGEST_QUOTE]}…"

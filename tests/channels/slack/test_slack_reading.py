@@ -162,6 +162,7 @@ def test_what_somebody_else_has_written_is_no_command_of_whoever_passes_it_on(wo
     by_bot = read(said("", user="U7", bot_id="B7", attachments=[{"is_share": True, "text": words}]))
     assert [command_in(each.text) for each in (passed_on, titled, by_bot)] == ["", "", ""]
     assert [each.text.partition("\n")[0] for each in (passed_on, titled, by_bot)] == ["[passed on]"] * 3
+    assert [each.quoted for each in (passed_on, titled, by_bot)] == ["", "", ""]  # it stands in the text already
     own = read(said(words, attachments=[{kind: True, "text": "look"}]))
     assert command_in(own.text)
 

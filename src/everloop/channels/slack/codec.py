@@ -89,7 +89,7 @@ class SlackReader(Struct, frozen=True):
             direct=direct,
             mentioned=mentioned or event.get("type") == "app_mention",
             replies=message.get("parent_user_id") == self.me.user,
-            quoted=plain(_shared(message), names)[:QUOTED],
+            quoted=plain(_shared(message), names)[:QUOTED] if words.strip() else "",
             reply_to=written(place),
             server=_text(payload, "team_id"),
             name=names.get(user, ""),
