@@ -32,6 +32,10 @@ HEADS = ("NAME", "TITLE", "FROM", "STATE")
 MORE_HEADS = ("NAME", "STATE", "SINCE", "LAST IN", "LAST OUT", " WAITING", " GIVEN UP")
 NOT_TRIED = "It cannot be tried beforehand; everloop channels status tells how it goes."
 NONE_SET = "No channel is set up. `everloop channels list` shows those that there are; everloop channels add NAME"
+OPENS = (
+    "A gateway that runs opens it within seconds; else start one: everloop gateway. How it goes: "
+    "everloop channels status {name}"
+)
 NOBODY_ASKED = "removing a channel is asked at a terminal; in a script say --yes"
 
 
@@ -88,10 +92,8 @@ def _tell_added(row: ChannelRow, probed: Probed | None, terminal: Terminal, *, t
     if tried:
         _tell_probed(probed, terminal)
     terminal.answer(f"{row.title} is set up.")
-    if row.state == "stopped":
-        terminal.note("No gateway runs now: everloop gateway opens it.")
-    elif row.state != "listening":
-        terminal.note(f"The gateway opens it within seconds; see: everloop channels status {row.name}")
+    if row.state != "listening":
+        terminal.note(OPENS.format(name=row.name))
 
 
 def _tell_probed(probed: Probed | None, terminal: Terminal) -> None:
