@@ -148,3 +148,13 @@ async def test_at_a_terminal_one_is_told_where_to_get_the_token_and_types_it_uns
         shown = terminal.raw.decode()
     assert "1. Ask the parrot for a token, which it tells whoever feeds it." in shown
     assert TOKEN not in shown
+
+
+async def test_what_is_to_be_done_for_several_channels_is_said_once(keeper: Person, cage: Cage):
+    await keeper.run("channels", "add", "parrot", f"url={cage.url}", typed=TOKEN.encode())
+    hook = ("url=http://127.0.0.1:9/x", "--no-test", "secret=0123456789abcdef")
+    assert (await keeper.run("channels", "add", "webhook", *hook)).status == 0
+    status = await keeper.run("channels", "status")
+    assert status.err == (
+        "webhook, parrot: Start the gateway: everloop gateway. One that runs already opens it within seconds\n"
+    )

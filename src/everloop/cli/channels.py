@@ -163,6 +163,10 @@ def _row(each: ChannelRow) -> tuple[str, ...]:
 
 
 def _tell_what_to_do(rows: list[ChannelRow], terminal: Terminal) -> None:
+    """Of those of which the same is to be said, once."""
+    told: dict[str, list[str]] = {}
     for each in rows:
         if sentence := ". ".join(part.rstrip(".") for part in (each.why, each.todo) if part):
-            terminal.tell(visible(f"{each.name}: {sentence}"))
+            told.setdefault(sentence, []).append(each.name)
+    for sentence, names in told.items():
+        terminal.tell(visible(f"{', '.join(names)}: {sentence}"))
