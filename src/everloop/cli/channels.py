@@ -31,7 +31,7 @@ STATES = {
 HEADS = ("NAME", "TITLE", "FROM", "STATE")
 MORE_HEADS = ("NAME", "STATE", "SINCE", "LAST IN", "LAST OUT", " WAITING", " GIVEN UP")
 NOT_TRIED = "It cannot be tried beforehand; everloop channels status tells how it goes."
-NONE_SET = "No channel is set up. `everloop channels list` shows those that there are; everloop channels add NAME"
+NONE_SET = "No channel is set up. `everloop channels list` shows those that there are, `everloop channels add NAME` sets one up."
 OPENS = (
     "A gateway that runs opens it within seconds; else start one: everloop gateway. How it goes: "
     "everloop channels status {name}"
@@ -119,7 +119,8 @@ async def _remove(name: str, is_sure: bool, terminal: Terminal) -> int:
         return 1
     async with open_channel_desk() as desk:
         left = await desk.remove(name)
-    terminal.answer(f"{name} is removed, with its secrets. Its conversations stay.")
+    secrets = "" if left else ", with its secrets"
+    terminal.answer(f"{name} is removed{secrets}. Its conversations stay.")
     for each in left:
         terminal.note(f"The secret {each} was not made by `channels add`, and stays: everloop secrets forget {each}")
     return 0
