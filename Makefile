@@ -30,9 +30,10 @@ check: .venv/.test ## lint, types, doors
 walk: .venv/.test ## walk through the page in a real browser
 	@.venv/bin/python -m pytest tests/gateway/page
 
-torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousand bad lines and outages on each; in full what `make test` shortens
+torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousand over all channels, a thousand bad lines and outages on each; in full what `make test` shortens
 	@.venv/bin/python -m tests.torture.run
 	@.venv/bin/python -m tests.torture.run --store postgres --freezes 60 --points 1 --events 2000
+	@.venv/bin/python -m tests.torture.channels --kills 1000
 	@EVERLOOP_FULL=1 $(PYTEST) -m 'shortened or hypothesis'
 
 bench: .venv/.test ## measure it beside a bare client

@@ -19,6 +19,7 @@ class Drafting(RecordingChannel):
         super().__init__("fake", once=once)
         self.listens: asyncio.Queue[Deliver] = asyncio.Queue()
         self.drafts: list[tuple[str, str]] = []  # each call of preview
+        self.replies: list[str] = []  # to which letter each was
         self.parts: list[OutgoingPart] = []
         self.visible: dict[str, str] = {}
         self.signals: list[str] = []
@@ -36,6 +37,7 @@ class Drafting(RecordingChannel):
 
     async def preview(self, address: Address, shown: str, text: str, reply_to: str) -> str:
         self.drafts.append((shown, text))
+        self.replies.append(reply_to)
         self.called.add()
         if self.refused:
             raise ChannelDown("too many drafts", self.refused.pop(0))

@@ -6,7 +6,7 @@ from everloop.core.mail import Address, Outbound, ReplyTo, reply_key
 from everloop.core.turn import Finished
 from everloop.ports.channel import OutgoingPart
 from everloop.ports.events import AnswerBegan, AnswerPiece, ToolCalled, TurnBegan, TurnEnded
-from everloop.ports.rows import OutboxRow
+from everloop.ports.rows import OutboxRow, Receipt
 from everloop.runtime.live import Live
 from everloop.runtime.sketch import Sketch
 from everloop.testing import Say, ScriptedModel, Trouble, Wait
@@ -137,7 +137,7 @@ class Watching:
 
     def __init__(self, channel: Drafting, group: asyncio.TaskGroup, **more: bool) -> None:
         self.live = Live(channel, **more)
-        self.live.note("t", Address("fake", "room"), ReplyTo(""))
+        self.live.note(Receipt(1, "t", fresh=True), Address("fake", "room"), ReplyTo(""))
         self._group = group
 
     def hear(self, *events) -> None:
@@ -167,6 +167,30 @@ async def test_an_answer_that_is_claimed_before_its_end_is_told_has_its_draft():
         watching.live.settle(row(5).outbound.key, "sent")
         watching.hear(ended(5))
     assert (found, channel.visible) == ("draft 1", {"draft 1": "Once"})
+
+
+async def test_a_draft_is_a_reply_to_a_letter_of_its_turn_whatever_has_come_since():
+    channel = Drafting()
+    async with asyncio.TaskGroup() as group:
+        watching = Watching(channel, group)
+        for number in (2, 3):
+            letter = Receipt(number, "t", fresh=True)
+            watching.live.note(letter, Address("fake", "room"), ReplyTo(f"letter {number}"))
+        watching.hear(TurnBegan("t", 1, 1, (1, 2)), piece("Once"))
+        await channel.until("Once")
+        watching.hear(ended(5, None))
+    assert channel.replies == ["letter 2", "letter 2"]
+
+
+async def test_no_draft_is_shown_of_a_turn_whose_letters_came_to_another_process():
+    channel = Drafting()
+    async with asyncio.TaskGroup() as group:
+        watching = Watching(channel, group)
+        watching.hear(TurnBegan("t", 1, 1, (7,)), piece("Once"), ended(5))
+        watching.hear(TurnBegan("t", 6, 6, (1,)), piece("Twice"))
+        await channel.until("Twice")
+        watching.hear(ended(8, None))
+    assert [text for _, text in channel.drafts] == ["Twice", ""]
 
 
 async def test_an_older_answer_of_the_same_conversation_does_not_have_the_draft_of_a_later_turn():

@@ -205,6 +205,34 @@ async def test_a_blind_channel_does_not_repeat_a_message_for_a_whole_day(store):
     assert len(channel.sends) == BLIND
 
 
+async def test_what_surely_did_not_arrive_does_not_count_as_a_send_that_may_have(store):
+    channel = RecordingChannel(once=False)
+    channel.trouble(Trouble.DOWN, times=BLIND + 2)
+    await queue(store, "one")
+    watched = Watched(store)
+    async with sending(watched, channel):
+        await watched.settled("pending", BLIND + 2)
+        channel.trouble(Trouble.ACK_LOST, times=1)
+        await channel.sent(1)
+    assert [sent.text for sent in channel.sends] == ["one", "(may be repeated) one"]
+
+
+async def test_what_is_being_sent_when_it_is_to_end_is_sent_and_has_its_receipt(store):
+    class Slow(RecordingChannel):
+        async def send(self, part):
+            begun.set()
+            await gate.wait()
+            return await super().send(part)
+
+    begun, gate, channel = asyncio.Event(), asyncio.Event(), Slow(once=False)
+    await queue(store, "one")
+    async with sending(store, channel):
+        await begun.wait()
+        asyncio.get_running_loop().call_soon(gate.set)
+    assert [sent.text for sent in channel.sends] == ["one"]
+    assert await store.due("fake") == await store.undelivered() == []
+
+
 async def test_a_dead_letter_can_be_sent_again_and_is_not_older_than_before(store):
     class Refusing(RecordingChannel):
         refuses = True

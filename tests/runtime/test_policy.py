@@ -152,6 +152,17 @@ class Named(Heard):
         self.name = "other"
 
 
+async def test_who_is_on_the_list_needs_no_code(house):
+    channel, model = Heard(), answering()
+    settings = {**policy(allow_from=["anna"]), "users": {"strangers": "pair"}}
+    async with house(model, channels=[channel], settings=settings):
+        deliver = await channel.listens.get()
+        assert await deliver(incoming("e1")) == Delivered()
+        await channel.sent(1)
+        assert await deliver(incoming("e2", account="eve", direct=False)) == Delivered(refused=NOT_LISTED)
+    assert (told(channel), len(model.prompts)) == (["you said hi"], 1)
+
+
 async def test_who_is_blocked_stays_so_whatever_list_they_are_on(house):
     channel, model = Heard(), answering()
     async with house(model, channels=[channel], settings=policy(allow_from=["anna"])) as agent:

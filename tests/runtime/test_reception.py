@@ -196,6 +196,33 @@ async def test_what_another_channel_hears_is_not_shown_here(house):
     assert channel.told == []
 
 
+@pytest.mark.parametrize(
+    "more, shown",
+    [
+        ({"quoted": "at  noon\nsharp"}, "when?\n\n[a reply to this message: at noon sharp]"),
+        ({"quoted": "x" * 1001}, f"when?\n\n[a reply to this message: {'x' * 1000}…]"),
+        ({"quoted": "at noon", "replies": True}, "when?"),  # which we have said ourselves
+        ({}, "when?"),
+    ],
+)
+async def test_what_a_message_is_a_reply_to_is_shown_with_it(house, more, shown):
+    channel, model = Showing(), ScriptedModel(lambda shown: Say("I see"))
+    async with house(model, channels=[channel]):
+        deliver = await channel.listens.get()
+        await deliver(incoming("e1", text="when?", **more))
+        await channel.sent(1)
+    assert model.prompts[0].messages[-1].text.endswith(shown)
+
+
+async def test_a_command_that_is_a_reply_to_something_is_a_command(house):
+    channel, model = Showing(), ScriptedModel(lambda shown: Say("I see"))
+    async with house(model, channels=[channel]):
+        deliver = await channel.listens.get()
+        await deliver(incoming("e1", text="/new", quoted="at noon"))
+        await channel.sent(1)
+    assert (model.prompts, [sent.text for sent in channel.sends]) == ([], ["New session started."])
+
+
 async def test_files_that_come_along_are_kept_and_shown(house):
     channel, model = Showing(), ScriptedModel(lambda shown: Say("I see"))
     async with house(model, channels=[channel]):

@@ -81,6 +81,8 @@ async def kill_often(folder: Path, names: Sequence[str], kills: int, seed: int, 
         person = Person(folder, model)
         stack.push_async_callback(person.leave)
         person.environment["EVERLOOP_USERS__STRANGERS"] = "guest"
+        for name in ("GUEST_TOKENS", "GUESTS_TOKENS"):  # more is said here than guests may usually have said
+            person.environment[f"EVERLOOP_USERS__BUDGETS__{name}"] = "0"
         campaigns = [Campaign(await stack.enter_async_context(PLATFORMS[name](CHATS))) for name in names]
         for each in campaigns:
             chosen_for = {**each.platform.settings, "gather": "0"}

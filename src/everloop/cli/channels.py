@@ -31,7 +31,7 @@ STATES = {
 HEADS = ("NAME", "TITLE", "FROM", "STATE")
 MORE_HEADS = ("NAME", "STATE", "SINCE", "LAST IN", "LAST OUT", " WAITING", " GIVEN UP")
 NOT_TRIED = "It cannot be tried beforehand; everloop channels status tells how it goes."
-NONE_SET = "No channel is set up. `everloop channels list` shows those that there are, `everloop channels add NAME` sets one up."
+NONE_SET = "No channel is set up. See: everloop channels list. `everloop channels add NAME` sets one up."
 OPENS = (
     "A gateway that runs opens it within seconds; else start one: everloop gateway. How it goes: "
     "everloop channels status {name}"

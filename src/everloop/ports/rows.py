@@ -239,7 +239,7 @@ class OutboxRow(Struct, frozen=True, gc=False):
     thread: str
     outbound: Outbound
     attempts: int  # sends that have begun, this one included
-    unsure: bool  # an earlier send may have arrived
+    unsure: int  # so many earlier sends may have arrived
     age: float  # seconds since it was queued
     parts: tuple[str, ...] = ()  # the receipts of the parts that have arrived, the first ones
     trying: float = 0.0  # seconds since sending it was begun, or begun again by a person

@@ -54,15 +54,18 @@ class AdmitPeople:
         self._usual: Strangers = usual
         self._given = given
 
-    async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
+    async def admit(self, manifest: Manifest, incoming: Incoming, *, listed: bool = False) -> Admitted | Declined:
+        """Who is `listed` is let in, a guest if nobody knows them."""
         account = author_of(manifest.name, incoming.account)
         person = await self._directory.known_by(account)
         if person and person.blocked:
             return Declined(BLOCKED)
         if incoming.unproven:
             return self._unproven(account, manifest, incoming, is_known=person is not None)
-        if person is None and account not in self._given and (declined := await self._met(account, manifest, incoming)):
-            return declined
+        if person is None and account not in self._given:
+            declined = await self._met(account, manifest, incoming, "guest" if listed else None)
+            if declined:
+                return declined
         author = person.id if person else account
         return Admitted(author, author if incoming.direct else chat_of(manifest.name, escaped(incoming.chat)))
 
@@ -101,11 +104,13 @@ class AdmitPeople:
                 return None
         return await self._directory.person(asked.account)
 
-    async def _met(self, account: str, manifest: Manifest, incoming: Incoming) -> Declined | None:
-        """Why a stranger is not let in."""
+    async def _met(
+        self, account: str, manifest: Manifest, incoming: Incoming, rule: Strangers | None
+    ) -> Declined | None:
+        """Why a stranger is not let in; `rule` counts before the settings'."""
         if linked := await self._linked(account, incoming):
             return Declined(UNKNOWN, linked.id, f"You are {linked.name} here, too, from now on.")
-        match self._strangers() or self._usual:
+        match rule or self._strangers() or self._usual:
             case "guest":
                 return None
             case "ignore":

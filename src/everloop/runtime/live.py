@@ -7,7 +7,7 @@ draft that is to become it. A draft that becomes no answer is taken away.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from ..core.mail import Address, ReplyTo, reply_key
@@ -15,7 +15,7 @@ from ..core.turn import Finished
 from ..errors import ChannelDown
 from ..ports import Channel, Previews, Signals
 from ..ports.events import AnswerBegan, Event, PermissionAsked, TurnBegan, TurnEnded
-from ..ports.rows import OutboxRow, OutboxState
+from ..ports.rows import OutboxRow, OutboxState, Receipt
 from .sketch import Sketch
 from .strangers import contained
 
@@ -24,6 +24,7 @@ _log = logging.getLogger("everloop.channels")
 SECONDS = 10.0  # for one call
 FAREWELL = 2.0  # for the one that takes a draft away as the process ends
 REMEMBERED = 10_000  # threads
+LETTERS = 20  # of each
 IN_FLIGHT = 3.0  # seconds that an answer waits for the call that shows its draft
 UNCLAIMED = 60.0  # seconds for which a draft waits for its answer to be sent
 CLAIMED = 900.0  # and after each attempt to send it
@@ -53,6 +54,23 @@ class _Turn:
         return self.may_be_answer or (self.is_given and (self.answered.is_set() or now < self.until))
 
 
+class _Place:
+    """Where a conversation takes place, and how its last letters are replied to. An answer is to the last letter of its
+    turn: others may have come meanwhile."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.letters: dict[int, ReplyTo] = {}
+        self.reply_to = ReplyTo("")
+
+    def is_told_of(self, mails: Sequence[int]) -> bool:
+        """Whether a turn that answers these letters can be shown here, as a reply to the last of them. One that another
+        process has begun may have a draft there already, which only the answer finds."""
+        known = [self.letters[mail] for mail in mails if mail in self.letters]
+        self.reply_to = known[-1] if known else ReplyTo("")
+        return bool(known) or not mails
+
+
 class Live:
     """Shows on one channel what happens in the conversations that it has heard of; the Drafts of its outbox."""
 
@@ -65,16 +83,19 @@ class Live:
         self._traits = traits
         self._progress = progress
         self._reasoning = reasoning
-        self._places: OrderedDict[str, tuple[Address, ReplyTo]] = OrderedDict()  # by thread
+        self._places: OrderedDict[str, _Place] = OrderedDict()  # by thread
         self._turns: dict[str, _Turn] = {}  # that run, by thread
         self._asking: dict[str, int] = {}  # where those began that wait for a person
         self._ended: dict[str, _Turn] = {}  # that have a draft for an answer, by its key
 
-    def note(self, thread: str, address: Address, reply_to: ReplyTo) -> None:
+    def note(self, letter: Receipt, address: Address, reply_to: ReplyTo) -> None:
         """A letter has come in."""
         if self._signals or self._previews:
-            self._places[thread] = address, reply_to
-            self._places.move_to_end(thread)
+            place = self._places.setdefault(letter.thread, _Place(address))
+            place.letters[letter.id] = reply_to
+            while len(place.letters) > LETTERS:
+                del place.letters[next(iter(place.letters))]
+            self._places.move_to_end(letter.thread)
             while len(self._places) > REMEMBERED:
                 self._asking.pop(self._places.popitem(last=False)[0], None)
 
@@ -83,7 +104,7 @@ class Live:
             return
         turn = self._turns.get(event.thread)
         match event:
-            case TurnBegan(turn=began) if turn is None:
+            case TurnBegan(turn=began, mails=mails) if turn is None and self._places[event.thread].is_told_of(mails):
                 self._begin(event.thread, began, group)
             case AnswerBegan() if turn is None and event.thread in self._asking:  # a person has answered
                 self._begin(event.thread, self._asking[event.thread], group)
@@ -100,7 +121,8 @@ class Live:
 
     def _begin(self, thread: str, began: int, group: asyncio.TaskGroup) -> None:
         sketch = Sketch(progress=self._progress, reasoning=self._reasoning)
-        self._turns[thread] = turn = _Turn(began, *self._places[thread], sketch)
+        place = self._places[thread]
+        self._turns[thread] = turn = _Turn(began, place.address, place.reply_to, sketch)
         group.create_task(self._show(thread, turn))
 
     def _end(self, thread: str, turn: _Turn, key: str = "") -> None:

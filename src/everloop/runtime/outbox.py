@@ -32,6 +32,7 @@ LEAST = 3  # after so many attempts at least
 BLIND = 8  # sends of which each may have arrived, where nobody drops what came before
 LONGEST = 300.0  # seconds between two attempts, unless the platform says otherwise
 LATE = 15 * 60.0
+FAREWELL = 3.0  # seconds for what is being sent when it is to end
 
 
 class Drafts(Protocol):
@@ -69,6 +70,7 @@ class Outbox:
         self._files = files or OutgoingFiles(None, self._manifest.traits)
         self._drafts = drafts
         self._nudged = asyncio.Event()
+        self._sending: set[asyncio.Future[None]] = set()
 
     @property
     def name(self) -> str:
@@ -80,16 +82,23 @@ class Outbox:
     async def run(self) -> None:
         """Send what is due, one message at a time in each chat. A chat whose platform hangs holds up no other."""
         async with asyncio.TaskGroup() as group:
-            while True:
-                self._nudged.clear()
-                try:
-                    for row in await self._store.due(self.name):
-                        group.create_task(self._send(row))
-                except StoreError as error:
-                    _log.warning("outbox of %s: %s", self.name, error)
-                napping = group.create_task(self._nudge_in(POLL))
-                await self._nudged.wait()
-                napping.cancel()
+            try:
+                while True:
+                    self._nudged.clear()
+                    await self._begin(group)
+                    napping = group.create_task(self._nudge_in(POLL))
+                    await self._nudged.wait()
+                    napping.cancel()
+            finally:  # what is broken off in the middle may have arrived, and would have to be sent once more
+                if self._sending:
+                    await asyncio.wait(self._sending, timeout=FAREWELL)
+
+    async def _begin(self, group: asyncio.TaskGroup) -> None:
+        try:
+            for row in await self._store.due(self.name):
+                group.create_task(self._send(row))
+        except StoreError as error:
+            _log.warning("outbox of %s: %s", self.name, error)
 
     async def _nudge_in(self, seconds: float) -> None:
         await self._clock.sleep(seconds)
@@ -97,26 +106,33 @@ class Outbox:
 
     async def _send(self, row: OutboxRow) -> None:
         """An error that nobody expects is this message's alone: it waits until its claim has run out, no other does."""
+        wait, sending = 0.0, asyncio.get_running_loop().create_future()
+        self._sending.add(sending)
         try:
-            await self._attempt(row)
+            wait = await self._attempt(row)
         except Exception:
             _log.exception("an answer to %s was not settled, and waits", row.outbound.address)
-            self.nudge()
+        finally:
+            self._sending.discard(sending)
+            sending.set_result(None)
+        if wait:
+            await self._clock.sleep(wait)
+        self.nudge()  # the next one of this chat may go, or this one once more
 
-    async def _attempt(self, row: OutboxRow) -> None:
+    async def _attempt(self, row: OutboxRow) -> float:
+        """Returns the seconds after which to look again."""
         try:
             receipt = await self._send_parts(row)
         except ChannelDown as error:
-            await self._try_again(row, "pending", str(error), error.retry_after)
+            return await self._try_again(row, "pending", str(error), error.retry_after)
         except Undeliverable as error:
-            await self._give_up(row, str(error))
+            return await self._give_up(row, str(error))
         except Exception as error:  # the border to a channel's own code; it may have delivered before it failed
             _log.warning("sending on %s failed", self.name, exc_info=True)
-            await self._try_again(row, "unsure", f"{type(error).__name__}: {error}")
-        else:
-            if receipt is not None:
-                await self._settle(row, "sent", receipt)
-                self.nudge()  # the next one of this chat may go
+            return await self._try_again(row, "unsure", f"{type(error).__name__}: {error}")
+        if receipt is not None:
+            await self._settle(row, "sent", receipt)
+        return 0.0
 
     async def _send_parts(self, row: OutboxRow) -> str | None:
         """Send what has no receipt yet; returns that of the last part, or None when it is another's to send by now."""
@@ -164,22 +180,21 @@ class Outbox:
         repeated = ["(may be repeated)"] if row.unsure and not self._manifest.traits.once else []
         return repeated + (["(delayed)"] if row.age > LATE and number == 0 else [])
 
-    async def _try_again(self, row: OutboxRow, state: OutboxState, why: str, after: float | None = None) -> None:
+    async def _try_again(self, row: OutboxRow, state: OutboxState, why: str, after: float | None = None) -> float:
         """After as many seconds as the platform says, else after twice as many as the last time, more or less: those
         who were refused together do not come back together."""
         self._tell_drafts(row, state)
-        blind = state == "unsure" and not self._manifest.traits.once and row.attempts >= BLIND
+        blind = state == "unsure" and not self._manifest.traits.once and row.unsure + 1 >= BLIND
         wait = min(LONGEST, self._patience * 2 ** min(row.attempts - 1, 30)) * (0.5 + self._chance() / 2)
         wait = wait if after is None else after
         if blind:
-            await self._give_up(row, f"it may have arrived several times already ({why})")
-        elif row.attempts >= LEAST and row.trying + wait > self._lasts:
-            await self._give_up(row, f"it did not arrive within {self._lasts / 3600:g} hours ({why})")
-        else:
-            await self._settle(row, state, why, wait)
-            await self._nudge_in(wait)
+            return await self._give_up(row, f"it may have arrived several times already ({why})")
+        if row.attempts >= LEAST and row.trying + wait > self._lasts:
+            return await self._give_up(row, f"it did not arrive within {self._lasts / 3600:g} hours ({why})")
+        await self._settle(row, state, why, wait)
+        return wait
 
-    async def _give_up(self, row: OutboxRow, why: str) -> None:
+    async def _give_up(self, row: OutboxRow, why: str) -> float:
         _log.warning(
             "an answer to %s was given up: %s; `everloop outbox retry %d` tries it again",
             row.outbound.address,
@@ -188,7 +203,7 @@ class Outbox:
         )
         self._tell_drafts(row, "failed")
         await self._settle(row, "failed", why)
-        self.nudge()
+        return 0.0
 
     def _tell_drafts(self, row: OutboxRow, state: OutboxState) -> None:
         if self._drafts and not row.parts:

@@ -65,7 +65,8 @@ class AdmitByPolicy:
     async def admit(self, manifest: Manifest, incoming: Incoming) -> Admitted | Declined:
         if why := refusal(self.policy, self._usual.rule, incoming):
             return await self._decline(why, manifest, incoming)
-        decided = await self._people.admit(manifest, incoming)
+        listed = not incoming.bot and incoming.account in self.policy.allowed_in(incoming.chat)
+        decided = await self._people.admit(manifest, incoming, listed=listed)
         if isinstance(decided, Declined):
             return await self._told_once(decided) if incoming.unproven and decided.reply else decided
         await self._pace.read()

@@ -11,6 +11,7 @@ from ..errors import MailRefused
 from ..ports import Admission, Arrivals, Channel, Hooked
 from ..ports.channel import Admitted, Declined, Delivered, Hook, HookAnswer, HookRequest, Incoming
 from ..ports.policy import USUAL_POLICY, ChannelPolicy
+from ..readings.commands import command_in
 from ..readings.keys import author_of, escaped
 from .admission import KnowsAccounts
 from .inbox import Inbox
@@ -19,6 +20,7 @@ from .live import Live
 from .strangers import contained
 from .voice import VoiceMessages
 
+LONGEST_QUOTE = 1000  # characters
 LONGEST_EVENT = 500  # characters; what is longer is no platform's id
 OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
 ANSWERED = "what it changes is no message of theirs that still waits for its answer"
@@ -85,20 +87,16 @@ class Reception:
         async with self._files.alone(event):
             if await self._store.came(self.name, event):
                 return Delivered(fresh=False)
-            if incoming.replaces and not await self._waits(incoming):  # before anything is fetched for it, or paid
+            if incoming.replaces and not await self._still_waits(
+                incoming
+            ):  # before anything is fetched for it, or paid
                 return Delivered(refused=ANSWERED)
             return await self._commit(incoming, decided, address, event, resume)
-
-    async def _waits(self, incoming: Incoming) -> bool:
-        """Whether what it changes still waits for its answer."""
-        replaced = _event_of(structs.replace(incoming, event=incoming.replaces))
-        found = await self._store.newest(self.name, replaced, replaced)
-        return found is not None and not found.ended
 
     async def _commit(
         self, incoming: Incoming, decided: Admitted, address: Address, event: str, resume: str
     ) -> Delivered:
-        parts = said(incoming.text) if incoming.text.strip() or not incoming.files else ()
+        parts = said(_with_quote(incoming)) if incoming.text.strip() or not incoming.files else ()
         files = await self._files.parts(incoming, decided, address) if incoming.files else ()
         whose = decided.owner if decided.owner != decided.author else ""
         letter = Said(
@@ -119,11 +117,12 @@ class Reception:
             receipt = await self._inbox.take(inbound)
         except MailRefused as error:
             return Delivered(refused=str(error))
-        self.live.note(receipt.thread, address, incoming.reply_to)
+        self.live.note(receipt, address, incoming.reply_to)
         self._inbox.wake(receipt, inbound)
         return Delivered(receipt.fresh)
 
     async def _still_waits(self, incoming: Incoming) -> bool:
+        """Whether what it changes still waits for its answer."""
         replaced = _replaced_by(incoming)
         found = await self._store.newest(self.name, replaced, replaced)
         return found is not None and not found.ended
@@ -161,6 +160,15 @@ def _event_of(incoming: Incoming) -> str:
     """The name of its letter. Whoever writes may choose the platform's id, and must not choose one of ours: a decision
     of that name would be taken for the same letter again."""
     return f"={incoming.event}" if incoming.event.startswith((*OURS, "=")) else incoming.event
+
+
+def _with_quote(incoming: Incoming) -> str:
+    """With the words of others that it is a reply to; what we have said ourselves stands in the conversation."""
+    quote = " ".join(incoming.quoted.split())
+    if not quote or incoming.replies or command_in(incoming.text):
+        return incoming.text
+    shown = quote if len(quote) <= LONGEST_QUOTE else f"{quote[:LONGEST_QUOTE]}…"
+    return f"{incoming.text}\n\n[a reply to this message: {shown}]"
 
 
 def _replaced_by(incoming: Incoming) -> str:

@@ -200,7 +200,7 @@ BEGIN
         ) LOOP
             n := item.n; ok := false; number := 0; at_thread := item.thread; answer := NULL;
             IF item.kind = 'settle' THEN
-                UPDATE outbox o SET state = item.state, unsure = greatest(o.unsure, item.unsure),
+                UPDATE outbox o SET state = item.state, unsure = o.unsure + item.unsure,
                     receipt = item.receipt, due = moment + item.again_in
                 WHERE o.id = item.id AND o.state = 'sending' AND o.holder = me;
                 ok := FOUND;

@@ -29,7 +29,7 @@ _CLAIM = (
     "ORDER BY chat, id LIMIT $5{skip}) "
     "UPDATE outbox SET state = 'sending', holder = $2, claim = $6, due = {elapsed} + CAST($7 AS {real}), "
     f"attempts = attempts + CASE WHEN {_UNHEARD} THEN 0 ELSE 1 END, "
-    f"unsure = CASE WHEN state = 'sending' AND NOT ({_UNHEARD}) THEN 1 ELSE unsure END "
+    f"unsure = CASE WHEN state = 'sending' AND NOT ({_UNHEARD}) THEN unsure + 1 ELSE unsure END "
     "FROM ripe WHERE id = number "
     "RETURNING id, thread, body, attempts, unsure, {now} - at, parts, {now} - {greatest}(at, since)"
 )
@@ -77,7 +77,7 @@ def _outbox_row(row: Any) -> OutboxRow:
         thread=thread,
         outbound=read_outbound(body),
         attempts=attempts,
-        unsure=bool(unsure),
+        unsure=unsure,
         age=float(age),
         parts=receipts_in(parts),
         trying=float(trying),

@@ -46,7 +46,7 @@ _RENEW = (
 )
 _SHOWN = f"UPDATE outbox SET state = 'sent', due = {NOW} WHERE key = ? AND {OPEN}"
 _SETTLE = (
-    "UPDATE outbox SET state = $2, unsure = max(unsure, $3), receipt = $4, due = {now} + $5 "
+    "UPDATE outbox SET state = $2, unsure = unsure + $3, receipt = $4, due = {now} + $5 "
     "WHERE id = $1 AND state = 'sending' AND holder = $6"
 )
 

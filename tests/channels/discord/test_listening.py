@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from everloop.channels.discord.resume import PRIVATE, SHARED, Progress, ResumePoint
+from everloop.channels.discord.resume import PRIVATE, SHARED, ResumePoint, ResumeProgress
 from everloop.errors import ChannelDown, ChannelRefused, StoreError
 from everloop.ports.channel import Delivered, Incoming
 from everloop.testing.discord_server import DiscordFault
@@ -341,7 +341,7 @@ async def test_what_fetches_the_missed_waits_for_a_limit_and_fails_without_losin
 
 
 def test_what_is_remembered_of_channels_is_bounded_and_prefers_the_latest():
-    progress = Progress(ResumePoint())
+    progress = ResumeProgress(ResumePoint())
     for number in range(2 * PRIVATE):
         progress.see(str(number), str(10**18 + number), direct=True)
         progress.see(f"9{number}", str(number), direct=False)

@@ -21,6 +21,7 @@ from tests.ports import free_port
 
 DOVECOT = shutil.which("dovecot") or shutil.which("/usr/sbin/dovecot")
 SMTPD = shutil.which("smtpd") or shutil.which("/usr/sbin/smtpd")
+_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # also when the tests are killed
 PASSWORD = "canary-mail-password"
 BOT = "bot@agent.example"
 
@@ -122,10 +123,13 @@ class MailServer:
         self._prepare()
         assert DOVECOT
         log = (self.folder / "smtpd.log").open("wb")
-        self._run([DOVECOT, "-F", "-c", str(self.folder / "dovecot.conf")], log)
+        self._run([*_WITH_US, DOVECOT, "-F", "-c", str(self.folder / "dovecot.conf")], log)
         # its queue and its socket are where they always are: each has its own there, which nobody else sees
         apart = "mount -t tmpfs -o mode=711 tmpfs /var/spool/smtpd && mount -t tmpfs tmpfs /run && exec"
-        self._run(["unshare", "-m", "sh", "-c", f'{apart} {SMTPD} -d -f "$0"', str(self.folder / "smtpd.conf")], log)
+        self._run(
+            [*_WITH_US, "unshare", "-m", "sh", "-c", f'{apart} {SMTPD} -d -f "$0"', str(self.folder / "smtpd.conf")],
+            log,
+        )
         for port in self.ports.values():
             self._reach(port)
 

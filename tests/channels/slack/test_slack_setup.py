@@ -120,7 +120,7 @@ async def test_who_is_not_let_in_is_told_what_to_do(method, fault, error, words)
         ({**GOOD, "token": "xoxb-secret"}, "there is no setting channels.slack.token; the keys here are bot_token"),
         ({**GOOD, "api_url": "http://slack.example/"}, "channels.slack.api_url must begin with https://"),
         ({**GOOD, "files_url": "ftp://127.0.0.1/"}, "channels.slack.files_url must begin with https://"),
-        ({**GOOD, "api_url": "https://[::1"}, "channels.slack.api_url is no web address"),
+        ({**GOOD, "api_url": "https://[::1"}, "channels.slack.api_url must begin with https://"),
         ({**GOOD, "bot_token": 7}, "bot_token"),
         ({**GOOD, "reply_in_thread": "perhaps"}, "reply_in_thread"),
     ],

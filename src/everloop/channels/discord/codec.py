@@ -64,7 +64,7 @@ class DiscordMessage(Struct, frozen=True):
     referenced_message: "DiscordMessage | None" = None
 
 
-class Removal(Struct, frozen=True):
+class DiscordRemoval(Struct, frozen=True):
     """A message that is gone, or several of one channel."""
 
     channel_id: str

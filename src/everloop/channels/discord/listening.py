@@ -12,13 +12,13 @@ from ...errors import ChannelDown, ChannelRefused, ProviderError, StoreError
 from ...ports import Deliver
 from ...ports.channel import Delivered, Incoming
 from ..batch import deliver_all
-from .codec import DiscordMessage, Removal, incoming_of, reply_to
+from .codec import DiscordMessage, DiscordRemoval, incoming_of, reply_to
 from .gateway import GatewayEvent
 from .interactions import Interaction, interacted, receipt
 from .missed import Missed
 from .places import DiscordPlaces
 from .rest import DiscordRefused, DiscordRest
-from .resume import Progress, ResumePoint
+from .resume import ResumePoint, ResumeProgress
 
 _log = logging.getLogger("everloop.channels.discord")
 
@@ -35,7 +35,9 @@ class DiscordListening:
     """Of one `run`: it takes what each of its connections tells. `seq` is the last event that is committed; it is
     `settled` when the gateway has let us in."""
 
-    def __init__(self, rest: DiscordRest, places: DiscordPlaces, deliver: Deliver, me: str, progress: Progress) -> None:
+    def __init__(
+        self, rest: DiscordRest, places: DiscordPlaces, deliver: Deliver, me: str, progress: ResumeProgress
+    ) -> None:
         self._rest = rest
         self._places = places
         self._deliver = deliver
@@ -47,7 +49,7 @@ class DiscordListening:
         self.settled = False
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ResumeProgress:
         return self._progress
 
     def committed(self) -> int:
@@ -100,7 +102,7 @@ class DiscordListening:
                 case "MESSAGE_UPDATE":
                     return await self._edited(event)
                 case "MESSAGE_DELETE" | "MESSAGE_DELETE_BULK":
-                    return await self._removed(msgspec.json.decode(event.d, type=Removal))
+                    return await self._removed(msgspec.json.decode(event.d, type=DiscordRemoval))
                 case "INTERACTION_CREATE":
                     return self._interacted(msgspec.json.decode(event.d, type=Interaction), heard)
         except msgspec.ValidationError as error:  # which tells a place, and nothing that was said
@@ -139,7 +141,7 @@ class DiscordListening:
         changed = f"{message.id}/{message.edited_timestamp}"
         return [msgspec.structs.replace(incoming, event=changed, replaces=message.id)]
 
-    async def _removed(self, removal: Removal) -> list[Incoming]:
+    async def _removed(self, removal: DiscordRemoval) -> list[Incoming]:
         gone = [id for id in (removal.id, *removal.ids) if id in self._authors]
         if not gone:
             return []

@@ -9,7 +9,7 @@ import msgspec
 from .codec import DiscordMessage
 from .places import DiscordPlaces
 from .rest import DiscordRefused, DiscordRest
-from .resume import Progress
+from .resume import ResumeProgress
 
 _log = logging.getLogger("everloop.channels.discord")
 
@@ -23,7 +23,7 @@ HandIn = Callable[[DiscordMessage], Awaitable[None]]
 class Missed:
     """Since the point that is committed. `hand_in` commits a message; one that comes twice is one."""
 
-    def __init__(self, rest: DiscordRest, places: DiscordPlaces, progress: Progress, hand_in: HandIn) -> None:
+    def __init__(self, rest: DiscordRest, places: DiscordPlaces, progress: ResumeProgress, hand_in: HandIn) -> None:
         self._rest = rest
         self._places = places
         self._progress = progress

@@ -30,7 +30,7 @@ class _RoleTags(Struct, frozen=True):
     bot_id: str | None = None
 
 
-class _Role(Struct, frozen=True):
+class _ServerRole(Struct, frozen=True):
     id: str
     tags: _RoleTags | None = None
 
@@ -61,7 +61,7 @@ class DiscordPlaces:
         """Those that nobody but the bot has."""
         if server not in self._roles:
             try:
-                told = msgspec.convert(await self._rest.call("GET", f"guilds/{server}/roles"), list[_Role])
+                told = msgspec.convert(await self._rest.call("GET", f"guilds/{server}/roles"), list[_ServerRole])
             except DiscordRefused:
                 told = []
             self._roles[server] = frozenset(role.id for role in told if role.tags and role.tags.bot_id == me)

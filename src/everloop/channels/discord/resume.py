@@ -41,7 +41,7 @@ class ResumePoint(Struct, frozen=True, omit_defaults=True):
         return structs.replace(self, session="", seq=0, url="")
 
 
-class Progress:
+class ResumeProgress:
     """What has been heard since, to be made a ResumePoint when it is committed."""
 
     def __init__(self, point: ResumePoint) -> None:

@@ -29,7 +29,7 @@ from .manifest import MANIFEST, DiscordSettings
 from .places import DiscordPlaces
 from .probe import DiscordApplication, probe
 from .rest import DiscordRefused, DiscordRest
-from .resume import Progress, ResumePoint
+from .resume import ResumePoint, ResumeProgress
 from .sending import DiscordSending
 
 _log = logging.getLogger("everloop.channels.discord")
@@ -61,7 +61,7 @@ class DiscordChannel:
         me = msgspec.convert(await self._rest.call("GET", "users/@me"), DiscordUser)
         await self._register_commands()
         places = DiscordPlaces(self._rest)
-        listening = DiscordListening(self._rest, places, deliver, me.id, Progress(ResumePoint.parse(resume)))
+        listening = DiscordListening(self._rest, places, deliver, me.id, ResumeProgress(ResumePoint.parse(resume)))
         try:
             await self._listen_on(listening)
         finally:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...ports import Http
+from ..settings import needs_extra
 from .login import log_in
-from .manifest import LOGIN, MANIFEST, SETUP, MatrixSettings, check_keys, check_settings, needs_extra
+from .manifest import LOGIN, MANIFEST, SETUP, MatrixSettings, check_keys, check_settings
 
 if TYPE_CHECKING:
     from .wire import Matrix
@@ -24,5 +25,5 @@ def open_channel(values: Mapping[str, Any], http: Http) -> "Matrix":
     try:
         from .wire import Matrix  # loads markdown-it-py, which nobody needs before a channel is opened
     except ImportError as error:
-        raise needs_extra(error) from error
+        raise needs_extra("channels.matrix", error) from error
     return Matrix(chosen, http)
