@@ -183,7 +183,8 @@ def _missing(me: TelegramBot, hook: WebhookInfo, mode: str) -> list[str]:
         )
     if hook.url and mode == "polling":
         found.append(
-            "A webhook is set for it, by another program or from earlier, which is taken away when this channel is opened."
+            "A webhook is set for it, by another program or from earlier, which is taken away when this channel is "
+            "opened."
         )
     if hook.last_error_message and mode == "webhook":
         found.append(
