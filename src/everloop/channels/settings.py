@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..errors import SettingsError
 
+EVERY = ", and what every channel has (enabled, allow_from, groups, …)"
 HERE = ("127.0.0.1", "::1", "localhost")
 Chosen = TypeVar("Chosen", bound=Struct)
 
@@ -19,7 +20,7 @@ def check_names(channel: str, values: Mapping[str, Any], form: type[Struct]) -> 
     known = form.__struct_fields__
     if unknown := [name for name in values if name not in known]:
         place = f"channels.{channel}.{unknown[0][:50]}"
-        raise SettingsError(f"there is no setting {place}; the keys here are {', '.join(known)}")
+        raise SettingsError(f"there is no setting {place}; the keys here are {', '.join(known)}{EVERY}")
 
 
 def read_settings(channel: str, values: Mapping[str, Any], form: type[Chosen]) -> Chosen:

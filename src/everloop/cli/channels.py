@@ -170,4 +170,4 @@ def _tell_what_to_do(rows: list[ChannelRow], terminal: Terminal) -> None:
         if sentence := ". ".join(part.rstrip(".") for part in (each.why, each.todo) if part):
             told.setdefault(sentence, []).append(each.name)
     for sentence, names in told.items():
-        terminal.tell(visible(f"{', '.join(names)}: {sentence}"))
+        terminal.tell(visible(f"{', '.join(names)}: {sentence.replace('?. ', '? ')}"))

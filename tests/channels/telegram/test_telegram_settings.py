@@ -32,7 +32,7 @@ URL = "https://bot.example/hooks/telegram"
         (
             {"token": TOKEN, "tokn": "x"},
             "there is no setting channels.telegram.tokn; the keys here are token, mode, webhook_url, "
-            "webhook_secret, api_url, menu",
+            "webhook_secret, api_url, menu, and what every channel has (enabled, allow_from, groups, …)",
         ),
         ({"token": TOKEN, "mode": "push"}, "channels.telegram.mode: Invalid enum value 'push'"),
         ({"token": TOKEN, "menu": "perhaps"}, "channels.telegram.menu: Expected `bool`"),
