@@ -11,7 +11,7 @@ from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable
 from ...ports import Deliver, Http
 from ...ports.channel import FileRef, OutgoingFile, OutgoingPart, Probed, Rendered
 from ..text import MATRIX, draft, render
-from .codec import APPROVAL, NO, YES, OurAccount, media_of, relation_of
+from .codec import APPROVAL, NO, PRIVATE, YES, OurAccount, media_of, relation_of
 from .direct import DirectChats
 from .drafts import LeftDrafts, marked
 from .encrypted import UnreadableRooms
@@ -20,7 +20,7 @@ from .joining import Joining
 from .listening import MatrixListener
 from .lookup import Lookup
 from .manifest import MANIFEST, MatrixSettings
-from .rooms import Rooms, RoomTroubles
+from .rooms import NoTroubles, Rooms, RoomTroubles
 from .sync import SyncReader
 from .writing import (
     file_message,
@@ -51,12 +51,13 @@ class Matrix:
         self._left = LeftDrafts(self._server)
         self._troubles = RoomTroubles()
         self._us: OurAccount | None = None
+        self._rooms: Rooms | None = None  # as whoever listens knows them
 
     async def run(self, deliver: Deliver, resume: str) -> None:
         """Raises ChannelRefused when the token is not accepted; a connection that is lost is the supervisor's."""
         try:
             us = await self._whoami()
-            rooms = Rooms(self._server, us.user, self._troubles)
+            self._rooms = rooms = Rooms(self._server, us.user, self._troubles)
             await MatrixListener(
                 self._server,
                 SyncReader(self._server, us.user, self._troubles),
@@ -72,6 +73,21 @@ class Matrix:
             raise _heard(group.exceptions[0]) from group
         except HomeserverRefused as error:
             raise unheard(error) from error
+        finally:
+            self._rooms = None  # nobody tells of changes any more
+
+    async def _private(self, address: Address, room: str) -> str:
+        """The room. What is for one person is not said there once others read it. Raises ChannelDown, Undeliverable."""
+        if not address.chat.startswith(PRIVATE) or (self._rooms and self._rooms.is_surely_direct(room)):
+            return room
+        us = await _calling(self._whoami())
+        try:
+            standing = await _calling(Rooms(self._server, us.user, NoTroubles()).standing(room))
+        except ProviderError as error:
+            raise ChannelDown(str(error)) from error
+        if not standing.direct:
+            raise Undeliverable("others have come into this room, or could: what is for one person is not said there")
+        return room
 
     async def _whoami(self) -> OurAccount:
         """Raises HomeserverRefused, ChannelRefused."""
@@ -97,7 +113,8 @@ class Matrix:
         return render(outbound.text, MATRIX)
 
     async def send(self, part: OutgoingPart) -> str:
-        room, transaction = _room(part.address, part.reply_to), transaction_of(part.key)
+        room = await self._private(part.address, _room(part.address, part.reply_to))
+        transaction = transaction_of(part.key)
         [*carried] = [file for file in part.files if file.data]
         if carried and not part.text.strip():
             return await self._send_file(part, carried[0], room)
@@ -173,6 +190,7 @@ class Matrix:
         if not text:
             await _calling(self._redact(room, shown))
             return ""
+        await self._private(address, room)
         written, there = draft(text, MATRIX), reply_of(reply_to)
         content = message_of(written.text, written.plain, notice=self._chosen.notices)
         content = marked(content, there.event if there else "")
@@ -210,7 +228,7 @@ class Matrix:
             raise ChannelDown(str(error)) from error
 
     async def replace(self, address: Address, sent: str, text: Rendered) -> None:
-        room = _room(address, ReplyTo(""))
+        room = await self._private(address, _room(address, ReplyTo("")))
         content = message_of(text.text, text.plain, notice=self._chosen.notices)
         original = await self._original(room, sent)
         transaction = transaction_of("replace", original, text.text)
