@@ -15,7 +15,7 @@ TODO: Mapping[ChannelState, str] = {
     "unset": "Set it up: everloop channels add {name}",
     "off": "It is switched off in the settings; everloop channels add {name} sets it up anew",
     "wrong": "Mend it: everloop channels add {name}, or in the settings file",
-    "stopped": "Start the gateway: everloop gateway",
+    "stopped": "Start the gateway: everloop gateway. One that runs already opens it within seconds",
     "failed": "It is tried again by itself. Try it now: everloop channels test {name}",
     "starting": "",
     "listening": "",

@@ -2,7 +2,7 @@
 value is ever repeated: it may be a secret."""
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..errors import SettingsError
 
+EVERY = ", and what every channel has (enabled, allow_from, groups, …)"
 HERE = ("127.0.0.1", "::1", "localhost")
 Chosen = TypeVar("Chosen", bound=Struct)
 
@@ -19,7 +20,7 @@ def check_names(channel: str, values: Mapping[str, Any], form: type[Struct]) -> 
     known = form.__struct_fields__
     if unknown := [name for name in values if name not in known]:
         place = f"channels.{channel}.{unknown[0][:50]}"
-        raise SettingsError(f"there is no setting {place}; the keys here are {', '.join(known)}")
+        raise SettingsError(f"there is no setting {place}; the keys here are {', '.join(known)}{EVERY}")
 
 
 def read_settings(channel: str, values: Mapping[str, Any], form: type[Chosen]) -> Chosen:
@@ -30,7 +31,18 @@ def read_settings(channel: str, values: Mapping[str, Any], form: type[Chosen]) -
     except msgspec.ValidationError as error:
         said, _, where = str(error).partition(" - at ")
         place = f".{where.strip('`').removeprefix('$.')}" if where else ""
-        raise SettingsError(f"channels.{channel}{place}: {said.partition(', got')[0]}") from None
+        choice = _choice(form, place.removeprefix("."))
+        wrong = f" is {choice}" if choice else f": {said.partition(', got')[0]}"
+        raise SettingsError(f"channels.{channel}{place}{wrong}") from None
+
+
+def _choice(form: type[Struct], name: str) -> str:
+    """What can be chosen there; "" where it is no choice."""
+    hints = get_type_hints(form)
+    if hints.get(name) is bool:
+        return "true or false"
+    choices = get_args(hints[name]) if name in hints and get_origin(hints[name]) is Literal else ()
+    return f"one of {', '.join(each for each in choices if each)}" if choices else ""
 
 
 def check_address(place: str, url: str, safe: str = "https", bare: str = "http") -> None:

@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -45,6 +46,14 @@ def test_the_manifest_that_one_pastes_asks_for_what_is_needed():
     assert (settings["interactivity"], manifest["features"]["slash_commands"][0]["command"]) == (
         {"is_enabled": True}, "/everloop",
     )  # fmt: skip
+
+
+def test_the_link_of_the_first_step_brings_the_manifest_of_the_page_along():
+    page = (Path(__file__).parents[3] / "docs" / "channels-slack.md").read_text()
+    link = urlsplit(SETUP.steps[0].rpartition(" ")[2])
+    asked = parse_qs(link.query)
+    assert (link.scheme, link.netloc, link.path, asked["new_app"]) == ("https", "api.slack.com", "/apps", ["1"])
+    assert json.loads(asked["manifest_json"][0]) == json.loads(page.partition("```json")[2].partition("```")[0])
 
 
 def test_every_setting_is_on_its_page():

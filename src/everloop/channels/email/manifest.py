@@ -22,8 +22,8 @@ SETUP = Setup(
         "be switched on.",
         "For gmail.com, icloud.com, yahoo.com, fastmail.com, gmx.net, web.de, posteo.de and mailbox.org the servers "
         "are known; for others give imap_host and smtp_host.",
-        "`everloop channels test email` says which authserv_id your server writes into its mails; set it, for a sender "
-        "is believed only if your server vouches for them.",
+        "`everloop channels test email` says which authserv_id your server writes into its mails; set it in the "
+        "settings file, for a sender is believed only if your server vouches for them.",
     ),
     fields=(
         SetupField("address", "The mailbox's address"),

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ...errors import SettingsError
 from ...ports.channel import Manifest, Setup, SetupField, Traits
 from ..settings import check_address, check_names, read_settings
+from .app_manifest import link_to_new_app
 
 MANIFEST = Manifest(
     "slack",
@@ -43,8 +44,8 @@ SCOPES: Mapping[str, str] = {
 SETUP = Setup(
     title="Slack",
     steps=(
-        "Open https://api.slack.com/apps, choose Create New App, then From a manifest, and paste the manifest of "
-        "docs/channels-slack.md.",
+        "Open this link, which has all that the app needs, choose your workspace and press Create: "
+        f"{link_to_new_app(SCOPES)}",
         "Under Basic Information, App-Level Tokens, generate one with the scope connections:write: it begins with "
         "xapp-.",
         "Under Install App, install it to your workspace: the Bot User OAuth Token begins with xoxb-.",
@@ -52,7 +53,9 @@ SETUP = Setup(
     ),
     fields=(
         SetupField("bot_token", "The Bot User OAuth Token (xoxb-…)", secret=True),
-        SetupField("app_token", "The app-level token (xapp-…)", secret=True, optional=True),
+        SetupField(
+            "app_token", "The app-level token (xapp-…), unless Slack is to call the gateway", secret=True, optional=True
+        ),
         SetupField(
             "signing_secret", "The Signing Secret, if Slack is to call the gateway instead", secret=True, optional=True
         ),
