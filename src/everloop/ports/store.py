@@ -15,6 +15,7 @@ from .ledger import Ledger
 from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
+from .memory import Memory
 from .outbox import Outgoing, SentAnswers
 from .polled import Polled
 from .removal import Removal
@@ -53,6 +54,7 @@ class Store(
     Jobs,
     Leases,
     ListeningStates,
+    Memory,
     Audit,
     Activity,
     Protocol,
