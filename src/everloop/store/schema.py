@@ -309,6 +309,12 @@ MIGRATIONS: Migrations = [
             lease TEXT PRIMARY KEY, holder TEXT NOT NULL, state TEXT NOT NULL, why TEXT NOT NULL,
             since {real} NOT NULL){clustered}""",
     ],
+    [
+        # What channels remember for all processes, in closed boxes: the keys of encrypted conversations.
+        """CREATE TABLE channel_state(
+            channel TEXT NOT NULL, key TEXT NOT NULL, version {int} NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,
+            PRIMARY KEY(channel, key)){clustered}""",
+    ],
 ]
 
 

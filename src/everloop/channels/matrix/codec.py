@@ -15,6 +15,7 @@ from msgspec import Struct
 from ...core.mail import ReplyTo
 from ...ports.channel import FileRef, Incoming
 from ...readings.commands import COMMANDS
+from .e2ee.attachments import secret_of
 
 APPROVAL = "org.everloop.approval"  # in a question of ours: the name of what it is about
 YES, NO = "✅", "❌"
@@ -256,17 +257,26 @@ def chat_of_room(room: str, *, direct: bool) -> str:
 
 def media_of(ref: FileRef) -> tuple[str, str, str]:
     """Server, id and name of a file. Raises ValueError."""
-    url, name = json.loads(ref)
+    url, name, *_ = json.loads(ref)
     if not (found := _MXC.fullmatch(url)):
         raise ValueError("a file has no address on a homeserver")
     return found[1], found[2], name
 
 
+def secret_in(ref: FileRef) -> dict[str, str] | None:
+    """What reads a file of an encrypted room; None: anybody does."""
+    _, _, *secret = json.loads(ref)
+    return secret[0] if secret else None
+
+
 def _file_of(content: Mapping[str, Any]) -> FileRef | None:
-    url, name = text_at(content, "url"), text_at(content, "filename") or text_at(content, "body")
-    if not _MXC.fullmatch(url):
+    sealed = _table(content, "file")
+    url = text_at(content, "url") or text_at(sealed, "url")
+    name = text_at(content, "filename") or text_at(content, "body")
+    secret = secret_of(sealed) if not text_at(content, "url") else None
+    if not _MXC.fullmatch(url) or (secret is None and not text_at(content, "url")):
         return None
-    return FileRef(json.dumps([url, name.rpartition("/")[2][:200] or "file"]))
+    return FileRef(json.dumps([url, name.rpartition("/")[2][:200] or "file", *([secret] if secret else [])]))
 
 
 def text_at(table: Mapping[str, Any], name: str) -> str:

@@ -2,10 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ...errors import HostTimeout
 from .codec import RoomEvent, read_event, referred_to
 from .homeserver import Homeserver, HomeserverRefused, path_of
+
+if TYPE_CHECKING:
+    from .e2ee.encryption import Encryption
 
 REMEMBERED = 5_000
 LARGEST_EVENT = 400_000  # bytes, with all that a homeserver says beside it
@@ -16,6 +20,7 @@ class Lookup:
 
     def __init__(self, server: Homeserver) -> None:
         self._server = server
+        self.encryption: Encryption | None = None
         self._seen: OrderedDict[tuple[str, str], RoomEvent | None] = OrderedDict()
 
     def note(self, room: str, events: Iterable[RoomEvent]) -> None:
@@ -41,6 +46,8 @@ class Lookup:
                     return None
                 said = None
             event = read_event(said)
+            if event and self.encryption:
+                event = await self.encryption.look_at(room, event)
             self._keep(room, id, event if event and event.event_id == id else None)
         return self._seen[room, id]
 

@@ -4,16 +4,21 @@ import logging
 import secrets
 from collections.abc import Awaitable
 from html import escape
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from ...core.mail import Address, Outbound, ReplyTo
-from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable
+from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable, VaultLocked
 from ...ports import Deliver, Http
 from ...ports.channel import FileRef, OutgoingFile, OutgoingPart, Probed, Rendered
+from ...ports.channel_state import ChannelState
 from ..text import MATRIX, draft, render
-from .codec import APPROVAL, NO, YES, OurAccount, media_of, relation_of
+from .codec import APPROVAL, NO, YES, OurAccount, media_of, relation_of, secret_in
+from .deciphering import Deciphering
 from .direct import DirectChats
 from .drafts import LeftDrafts, marked
+from .e2ee import OTHER_KEYS, has_extra, opened_encryption
+from .e2ee.attachments import decrypted, encrypted
+from .e2ee.waiting import WaitingMessages
 from .encrypted import UnreadableRooms
 from .homeserver import Homeserver, HomeserverRefused, OversizedReply, path_of, unheard, unsent
 from .joining import Joining
@@ -33,6 +38,9 @@ from .writing import (
     transaction_of,
 )
 
+if TYPE_CHECKING:
+    from .e2ee.encryption import Encryption
+
 _log = logging.getLogger("everloop.channels.matrix")
 
 FETCHING = 55.0
@@ -44,22 +52,30 @@ class Matrix:
 
     manifest = MANIFEST
 
-    def __init__(self, chosen: MatrixSettings, http: Http) -> None:
+    def __init__(self, chosen: MatrixSettings, http: Http, state: ChannelState | None = None) -> None:
+        """Without `state`, or without the extra [matrix-e2ee], encrypted messages are not read."""
         self._chosen = chosen
+        self._state = state
         self._server = Homeserver(chosen.homeserver, chosen.access_token, http)
         self._lookup = Lookup(self._server)
         self._left = LeftDrafts(self._server)
         self._troubles = RoomTroubles()
         self._us: OurAccount | None = None
+        self._device = ""
+        self._encryption: Encryption | None = None
+        self._is_asked = False
 
     async def run(self, deliver: Deliver, resume: str) -> None:
         """Raises ChannelRefused when the token is not accepted; a connection that is lost is the supervisor's."""
         try:
             us = await self._whoami()
             rooms = Rooms(self._server, us.user, self._troubles)
+            encryption = await self._ours()
+            waiting = WaitingMessages(self._state, us.user, self._device) if self._state and encryption else None
             await MatrixListener(
                 self._server,
                 SyncReader(self._server, us.user, self._troubles),
+                Deciphering(encryption, waiting, self._put) if encryption and waiting else None,
                 us,
                 rooms,
                 self._lookup,
@@ -77,7 +93,7 @@ class Matrix:
         """Raises HomeserverRefused, ChannelRefused."""
         if self._us is None:
             said = await self._server.get(path_of("account", "whoami"))
-            user = str(said.get("user_id", ""))
+            user, self._device = str(said.get("user_id", "")), str(said.get("device_id") or "")
             if self._chosen.user_id and self._chosen.user_id != user:
                 raise ChannelRefused(
                     f"channels.matrix.access_token is that of {user}, and channels.matrix.user_id says "
@@ -85,6 +101,19 @@ class Matrix:
                 )
             self._us = OurAccount(user, await self._display_name(user))
         return self._us
+
+    async def _ours(self) -> "Encryption | None":
+        """None where encrypted messages are not read. Raises HomeserverRefused, ChannelRefused, VaultLocked."""
+        us = await self._whoami()
+        if self._is_asked or not self._state or not self._device:
+            return self._encryption
+        opened = opened_encryption(self._server, self._state, us.user, self._device)
+        if opened and await opened.is_ours():
+            self._encryption = self._lookup.encryption = self._left.encryption = opened
+        elif opened:
+            _log.warning("matrix: %s", OTHER_KEYS)
+        self._is_asked = True
+        return self._encryption
 
     async def _display_name(self, user: str) -> str:
         try:
@@ -137,12 +166,25 @@ class Matrix:
         return {**content, APPROVAL: part.approval} if part.approval else content
 
     async def _send_file(self, part: OutgoingPart, file: OutgoingFile, room: str) -> str:
-        url = await _calling(self._server.upload(file.name, file.mime, file.data))
-        content = file_message(file.name, file.mime, len(file.data), url)
+        encryption = await _calling(self._ours())
+        is_encrypted = await _calling(encryption.is_encrypted(room)) if encryption else False
+        if is_encrypted:
+            data, sealed = encrypted(file.data)
+            url = await _calling(self._server.upload("file", "application/octet-stream", data))
+        else:
+            sealed, url = None, await _calling(self._server.upload(file.name, file.mime, file.data))
+        content = file_message(file.name, file.mime, len(file.data), url, sealed)
         content = related(content, part.reply_to, thread_of(part.address, part.reply_to))
         return await _calling(self._put(room, transaction_of(part.key), content))
 
-    async def _put(self, room: str, transaction: str, content: dict[str, Any], kind: str = "m.room.message") -> str:
+    async def _put(
+        self, room: str, transaction: str, content: dict[str, Any], kind: str = "m.room.message", draft: bool = False
+    ) -> str:
+        """Reactions are never encrypted, on Matrix: who has reacted to what is counted by homeservers."""
+        encryption = await self._ours() if kind == "m.room.message" else None
+        if encryption and await encryption.is_encrypted(room):
+            content = await encryption.encrypt(room, kind, content, draft=draft)
+            kind = "m.room.encrypted"
         said = await self._server.put(path_of("rooms", room, "send", kind, transaction), content)
         return str(said["event_id"])
 
@@ -177,11 +219,11 @@ class Matrix:
         content = message_of(written.text, written.plain, notice=self._chosen.notices)
         content = marked(content, there.event if there else "")
         if shown := shown or await self._left_draft(room, reply_to):
-            await _calling(self._put(room, secrets.token_hex(16), replacing(content, shown)))
+            await _calling(self._put(room, secrets.token_hex(16), replacing(content, shown), draft=True))
             return shown
         content = related(content, reply_to, thread_of(address, reply_to))
         async with self._left.showing(room):
-            return await _calling(self._put(room, secrets.token_hex(16), content))
+            return await _calling(self._put(room, secrets.token_hex(16), content, draft=True))
 
     async def signal(self, address: Address, what: Literal["typing", "done"], reply_to: ReplyTo) -> None:
         us = await _calling(self._whoami())
@@ -192,14 +234,22 @@ class Matrix:
         """From our own homeserver, which has it from wherever it is. Older ones have no v1 of it."""
         try:
             server, id, name = media_of(ref)
+            secret = secret_in(ref)
         except ValueError as error:
             raise Undeliverable(str(error)) from error
+        data = await self._downloaded(server, id, limit)
         try:
-            return name, await self._download("/_matrix/client/v1/media/download", server, id, limit)
+            return name, decrypted(data, secret) if secret else data
+        except ValueError as error:
+            raise Undeliverable(str(error)) from error
+
+    async def _downloaded(self, server: str, id: str, limit: int) -> bytes:
+        try:
+            return await self._download("/_matrix/client/v1/media/download", server, id, limit)
         except HomeserverRefused as error:
             if error.code != "M_UNRECOGNIZED":
                 raise unsent(error) from error
-        return name, await _calling(self._download("/_matrix/media/v3/download", server, id, limit))
+        return await _calling(self._download("/_matrix/media/v3/download", server, id, limit))
 
     async def _download(self, path: str, server: str, id: str, limit: int) -> bytes:
         try:
@@ -255,6 +305,8 @@ class Matrix:
         versions = said.get("versions") if isinstance(said, dict) else None
         if not isinstance(versions, list) or not any(str(each).startswith("v1.") for each in versions):
             missing.append("the homeserver is older than version 1.1 of the specification: update it")
+        if self._state and has_extra() and await _calling(self._ours()) is None:
+            missing.append(OTHER_KEYS)
         return Probed(account=us.user, missing=tuple(missing), link=f"https://matrix.to/#/{us.user}")
 
 
@@ -264,6 +316,8 @@ async def _calling(call: Awaitable[_Got]) -> _Got:
         return await call
     except (HomeserverRefused, ProviderError, OversizedReply) as error:
         raise unsent(error) from error
+    except VaultLocked as error:  # nothing was sent
+        raise ChannelDown(str(error)) from error
 
 
 def _room(address: Address, reply_to: ReplyTo) -> str:

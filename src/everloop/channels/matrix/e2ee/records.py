@@ -1,0 +1,94 @@
+"""What is remembered of keys, by all processes of a house and over restarts.
+
+A record is put before what was made with it leaves the house: whoever is killed in between has used up a key for
+nothing, and no key is ever used for two texts. Who finds that another process was faster begins again.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ....ports.channel_state import ChannelState
+
+PICKLE = bytes(32)  # what is pickled here is sealed with the vault's key
+
+_Record = TypeVar("_Record", bound=Struct)
+_Made = TypeVar("_Made")
+
+
+class AccountRecord(Struct, frozen=True):
+    pickle: str = ""
+    uploaded: bool = False
+
+
+class OlmSessions(Struct, frozen=True):
+    """With one device, the one to be used first."""
+
+    pickles: tuple[str, ...] = ()
+
+
+class PinnedDevices(Struct, frozen=True):
+    """The signing keys of somebody's devices as they were first seen."""
+
+    signing: dict[str, str] = {}
+
+
+class InboundKey(Struct, frozen=True):
+    """`is_bound`: the keys that it came with are those of a device of its sender. `seen` are the events by their
+    index: another event with the same one is a replay."""
+
+    pickle: str = ""
+    sender_key: str = ""
+    signing: str = ""
+    is_bound: bool = False
+    seen: dict[str, str] = {}
+
+
+class OutboundKey(Struct, frozen=True):
+    """`shared` are the identity keys of those who have it, by user and device."""
+
+    pickle: str = ""
+    session: str = ""
+    made: float = 0.0
+    used: int = 0
+    shared: dict[str, dict[str, str]] = {}
+
+
+class RoomRecord(Struct, frozen=True):
+    """A room that was encrypted once is for ever."""
+
+    encrypted: bool = False
+
+
+class Records:
+    """Of one device of ours. Raises as ChannelState does."""
+
+    def __init__(self, state: ChannelState, user: str, device: str) -> None:
+        self._state = state
+        self._prefix = f"{user} {device} "
+
+    async def get(self, kind: type[_Record], *names: str) -> _Record:
+        return (await self._read(kind, self._key(kind, names)))[0]
+
+    async def update(
+        self, kind: type[_Record], names: tuple[str, ...], change: Callable[[_Record], tuple[_Record, _Made]]
+    ) -> _Made:
+        """What `change` makes beside the new record, once that is kept. It may be called several times."""
+        key = self._key(kind, names)
+        while True:
+            record, version = await self._read(kind, key)
+            changed, made = change(record)
+            if changed is record or await self._state.put(key, msgspec.json.encode(changed).decode(), version):
+                return made
+
+    async def forget_unused(self, kind: type[Struct], seconds: float) -> None:
+        await self._state.forget_unused(f"{self._prefix}{kind.__name__} ", seconds)
+
+    async def _read(self, kind: type[_Record], key: str) -> tuple[_Record, int]:
+        kept = await self._state.get(key)
+        return (msgspec.json.decode(kept.value, type=kind) if kept.version else kind()), kept.version
+
+    def _key(self, kind: type[Struct], names: tuple[str, ...]) -> str:
+        return " ".join((f"{self._prefix}{kind.__name__}", *names))

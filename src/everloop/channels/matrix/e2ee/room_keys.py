@@ -1,0 +1,142 @@
+"""What is said to all of a room (Megolm), as it is read.
+
+A key reads what whoever has sent it says, in the room for which it was sent, and nothing else: that the keys with which
+it came are those of a device of theirs is asked of their homeserver before anything is read with it.
+"""
+
+import json
+import logging
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from vodozemac import InboundGroupSession, MegolmMessage, SessionKey
+
+from ..codec import RoomEvent
+from .devices import Devices
+from .olm import MEGOLM, Whispered
+from .records import PICKLE, InboundKey, Records
+
+_log = logging.getLogger("everloop.channels.matrix")
+
+MOST_SEEN = 20_000  # messages of one key of which it is known which they were
+
+
+class NoKeyYet(Exception):
+    """It cannot be read now."""
+
+
+class NeverReadable(Exception):
+    """Why nobody will ever read it."""
+
+
+class _Said(Struct, frozen=True):
+    session_id: str
+    ciphertext: str
+    algorithm: str
+
+
+class RoomKeys:
+    """Raises as Homeserver and ChannelState do."""
+
+    def __init__(self, records: Records, devices: Devices) -> None:
+        self._records = records
+        self._devices = devices
+
+    async def take(self, whispered: Whispered) -> None:
+        """Keep the key of a room, if that is what somebody has sent."""
+        content = whispered.content
+        room, key = content.get("room_id"), content.get("session_key")
+        if whispered.type != "m.room_key" or content.get("algorithm") != MEGOLM or not isinstance(room, str):
+            return
+        try:
+            session = InboundGroupSession(SessionKey(str(key)))
+        except ValueError:
+            return
+        if session.session_id != content.get("session_id"):
+            return
+
+        def keep(record: InboundKey) -> tuple[InboundKey, None]:
+            if record.pickle and (record.is_bound or record.sender_key == whispered.identity):
+                before = InboundGroupSession.from_pickle(record.pickle, PICKLE)
+                if record.sender_key != whispered.identity or before.first_known_index <= session.first_known_index:
+                    return record, None
+            made = InboundKey(session.pickle(PICKLE), whispered.identity, whispered.signing, seen=record.seen)
+            return made, None
+
+        await self._records.update(InboundKey, (room, whispered.sender, session.session_id), keep)
+
+    async def keep_ours(self, room: str, us: str, session: InboundGroupSession) -> None:
+        record = InboundKey(session.pickle(PICKLE), is_bound=True)
+        await self._records.update(InboundKey, (room, us, session.session_id), lambda _: (record, None))
+
+    async def read(self, room: str, event: RoomEvent, *, remember: bool) -> RoomEvent:
+        """Raises NoKeyYet, NeverReadable."""
+        said = _said(event)
+        names = (room, event.sender, said.session_id)
+        record = await self._records.get(InboundKey, *names)
+        if not record.pickle:
+            raise NoKeyYet(f"a key of {event.sender} has not come")
+        if not record.is_bound:
+            if not await self._devices.has(event.sender, record.sender_key, record.signing):
+                raise NoKeyYet(f"a key of {event.sender} came from a device that is not theirs")
+            await self._records.update(InboundKey, names, lambda now: (_bound(now, record), None))
+        plain, index = _decrypted(record, said)
+        if record.seen.get(index, event.event_id) != event.event_id:
+            raise NeverReadable("it repeats another message")
+        if remember and index not in record.seen:
+            await self._records.update(InboundKey, names, lambda now: (_seen(now, index, event.event_id), None))
+        return _event(room, event, plain)
+
+
+def _said(event: RoomEvent) -> _Said:
+    try:
+        said = msgspec.convert(event.content, _Said)
+    except msgspec.ValidationError as error:
+        raise NeverReadable("it has no form that is known") from error
+    if said.algorithm != MEGOLM:
+        raise NeverReadable("it is encrypted in a way that is not known")
+    return said
+
+
+def _bound(now: InboundKey, checked: InboundKey) -> InboundKey:
+    is_same = (now.sender_key, now.signing) == (checked.sender_key, checked.signing)
+    return msgspec.structs.replace(now, is_bound=True) if is_same and not now.is_bound else now
+
+
+def _seen(now: InboundKey, index: str, event: str) -> InboundKey:
+    seen = {**now.seen, index: event}
+    if len(seen) > MOST_SEEN:
+        del seen[next(iter(seen))]
+    return msgspec.structs.replace(now, seen=seen)
+
+
+def _decrypted(record: InboundKey, said: _Said) -> tuple[bytes, str]:
+    session = InboundGroupSession.from_pickle(record.pickle, PICKLE)
+    try:
+        message = MegolmMessage.from_base64(said.ciphertext)
+    except ValueError as error:
+        raise NeverReadable("it is damaged") from error
+    if message.message_index() < session.first_known_index:
+        raise NoKeyYet("the key that came is for later messages")
+    try:
+        read = session.decrypt(message)
+    except ValueError as error:
+        raise NeverReadable("it is damaged") from error
+    return bytes(read.plaintext), str(read.message_index)
+
+
+def _event(room: str, event: RoomEvent, plain: bytes) -> RoomEvent:
+    """What it refers to stands outside of what is encrypted."""
+    try:
+        said: Any = json.loads(plain)
+        kind, content = said["type"], said["content"]
+        if said["room_id"] != room:
+            raise NeverReadable("it was said in another room")
+        if not isinstance(kind, str) or not isinstance(content, dict):
+            raise NeverReadable("it has no form that is known")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise NeverReadable("it has no form that is known") from error
+    relation = event.content.get("m.relates_to")
+    content = {**content, "m.relates_to": relation} if relation is not None else content
+    return msgspec.structs.replace(event, type=kind, content=content)

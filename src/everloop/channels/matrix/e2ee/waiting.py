@@ -1,0 +1,68 @@
+"""Messages whose key has not come yet. They wait for it, also over a restart; who has sent one is told, once."""
+
+import time
+
+import msgspec
+from msgspec import Struct
+
+from ....ports.channel_state import ChannelState
+from ..codec import RoomEvent
+
+MOST = 200  # messages
+LATE = 120.0  # seconds after which it is told
+GIVEN_UP = 7 * 86400.0
+TOO_LATE = "I cannot read a message of yours: its key has not come to me. If it does, I shall answer; or send it again."
+
+
+class WaitingMessage(Struct, frozen=True):
+    room: str
+    event: RoomEvent
+    at: float
+    told: bool = False
+
+
+class WaitingMessages:
+    """Of whoever listens; what is added is kept by `keep`. Raises as ChannelState does."""
+
+    def __init__(self, state: ChannelState, user: str, device: str, late: float = LATE) -> None:
+        self._state = state
+        self._key = f"{user} {device} waiting"
+        self._late = late
+        self._kept: tuple[WaitingMessage, ...] = ()
+        self._version = 0
+        self.all: tuple[WaitingMessage, ...] = ()
+
+    async def load(self) -> None:
+        kept = await self._state.get(self._key)
+        self._version = kept.version
+        self.all = msgspec.json.decode(kept.value, type=tuple[WaitingMessage, ...]) if kept.version else ()
+        self._kept = self.all
+
+    def add(self, room: str, event: RoomEvent) -> None:
+        if all(each.event.event_id != event.event_id for each in self.all):
+            self.all = (*self.all, WaitingMessage(room, event, time.time()))[-MOST:]
+
+    def remove(self, *done: WaitingMessage) -> None:
+        self.all = tuple(each for each in self.all if each not in done)
+
+    def drop(self, event: RoomEvent) -> None:
+        self.all = tuple(each for each in self.all if each.event.event_id != event.event_id)
+
+    async def keep(self) -> None:
+        """False is for a second listener, which there is none of: what it has put is not ours to overwrite."""
+        self.all = tuple(each for each in self.all if time.time() - each.at < GIVEN_UP)
+        if self.all == self._kept:
+            return
+        if not await self._state.put(self._key, msgspec.json.encode(self.all).decode(), self._version):
+            await self.load()
+            return
+        self._version, self._kept = self._version + 1, self.all
+
+    def late(self) -> list[WaitingMessage]:
+        """The first of each room that has waited for long, and of which nobody was told."""
+        told = {each.room for each in self.all if each.told}
+        late = [each for each in self.all if time.time() - each.at > self._late and each.room not in told]
+        return [*{each.room: each for each in reversed(late)}.values()]
+
+    def tell(self, message: WaitingMessage) -> None:
+        self.all = tuple(msgspec.structs.replace(e, told=True) if e.room == message.room else e for e in self.all)
