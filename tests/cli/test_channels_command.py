@@ -32,7 +32,7 @@ async def test_all_channels_that_there_are_are_listed_with_who_brings_them(keepe
 
 async def test_a_channel_is_tried_kept_tested_and_removed_and_its_token_is_shown_nowhere(keeper: Person, cage: Cage):
     cage.scopes = ["speak"]
-    given = (f"url={cage.url}", "--set-file", "token=-")
+    given = ("--set-file", "token=-", f"url={cage.url}")  # in any order
     added = await keeper.run("channels", "add", "parrot", *given, typed=TOKEN.encode())
     assert (added.status, added.out) == (
         0,
@@ -49,7 +49,8 @@ async def test_a_channel_is_tried_kept_tested_and_removed_and_its_token_is_shown
         0, "It answers: polly, https://parrot.example/polly\n", ""
     )
     status = await keeper.run("channels", "status", "parrot")
-    assert ("not running" in status.out, status.err) == (True, "parrot: Start the gateway: everloop gateway\n")
+    todo = "parrot: Start the gateway: everloop gateway. One that runs already opens it within seconds\n"
+    assert ("not running" in status.out, status.err) == (True, todo)
     noted = await keeper.run("audit")
     asked = await keeper.run("channels", "remove", "parrot")
     assert (asked.status, is_one_plain_sentence(asked.err)) == (2, True)
@@ -147,3 +148,13 @@ async def test_at_a_terminal_one_is_told_where_to_get_the_token_and_types_it_uns
         shown = terminal.raw.decode()
     assert "1. Ask the parrot for a token, which it tells whoever feeds it." in shown
     assert TOKEN not in shown
+
+
+async def test_what_is_to_be_done_for_several_channels_is_said_once(keeper: Person, cage: Cage):
+    await keeper.run("channels", "add", "parrot", f"url={cage.url}", typed=TOKEN.encode())
+    hook = ("url=http://127.0.0.1:9/x", "--no-test", "secret=0123456789abcdef")
+    assert (await keeper.run("channels", "add", "webhook", *hook)).status == 0
+    status = await keeper.run("channels", "status")
+    assert status.err == (
+        "webhook, parrot: Start the gateway: everloop gateway. One that runs already opens it within seconds\n"
+    )

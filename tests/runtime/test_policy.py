@@ -249,6 +249,20 @@ async def test_an_album_counts_as_one_message(house):
     assert came == [*[""] * 6, *[TOO_MANY] * 3]
 
 
+async def test_changes_of_an_album_count_each_and_another_persons_album_of_that_name_is_another(house):
+    channel, clock = Heard(), StandingClock()
+    async with house(answering(), channels=[channel], settings=policy(per_minute=2, gather=5), clock=clock):
+        deliver = await channel.listens.get()
+        first = (await deliver(incoming("a0", album="a", direct=False))).refused
+        edits = [incoming(f"a0/{n}", album="a", replaces="a0", direct=False) for n in range(3)]
+        changed = [(await deliver(each)).refused for each in edits]
+        others = [incoming(f"b{n}", album=f"a{n % 2}", direct=False, account="bob") for n in range(4)]
+        bobs = [(await deliver(each)).refused for each in others]
+        bobs_third = (await deliver(incoming("b9", album="a", direct=False, account="bob"))).refused
+    assert (first, changed) == ("", ["", TOO_MANY, TOO_MANY])
+    assert (bobs, bobs_third) == ([""] * 4, TOO_MANY)
+
+
 async def test_a_restart_does_not_begin_to_count_anew(house):
     settings = policy(per_minute=3)
     async with house(answering(), channels=[channel := Heard()], settings=settings):

@@ -49,13 +49,14 @@ def voice(event: str = "e1", **more):
 
 
 @asynccontextmanager
-async def opened(tmp_path, channel: Spoken, server: SpeechServer | None = None, **voice: object):
+async def opened(tmp_path, channel: Spoken, server: SpeechServer | None = None, gather: float = 0, **voice: object):
     """An agent, its model, and how to hand in a message."""
     async with ModelServer(lambda shown: Say("ok"), models=("m",)) as model:
         settings = {
             "agents": {"defaults": {"model": "custom/m"}},
             "providers": {"custom": {"api_base": model.url, "api_key": "sk-canary"}},
             "voice": {"model": "whisper", "api_base": server.url, **voice} if server else {},
+            "channels": {"fake": {"gather": gather}},
         }
         async with everloop.open(tmp_path / "home", settings, channels=[channel]) as agent:
             yield agent, model, await channel.listens.get()
@@ -101,6 +102,17 @@ async def test_a_message_that_is_handed_in_again_meanwhile_is_fetched_and_read_o
         came = await asyncio.gather(*(deliver(voice()) for _ in range(3)))
     assert sorted(each.fresh for each in came) == [False, False, True]
     assert (channel.fetched, len(server.asked)) == (1, 1)
+
+
+async def test_a_voice_message_whose_caption_is_changed_is_paid_once_and_another_persons_again(tmp_path):
+    channel = Spoken()
+    async with SpeechServer(TOLD).open() as server, opened(tmp_path, channel, server, 5) as (_, _, deliver):
+        came = [await deliver(voice(text="a"))]
+        came += [await deliver(voice(f"e1/{n}", text=f"a{n}", replaces="e1")) for n in range(5)]
+        once = len(server.asked)
+        await deliver(voice("e2", account="bob", chat="bobs"))
+    assert came == [Delivered()] * 6
+    assert (once, len(server.asked)) == (1, 2)
 
 
 async def test_a_message_that_nobody_can_read_is_taken_and_says_so(tmp_path):

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ..errors import SettingsError, VaultLocked
 from ..ports import Channel, Http, Vault
 from ..ports.channel import DOORS, Traits
-from ..ports.channel_state import ChannelState
+from ..ports.channel_state import ChannelRecords
 from ..settings import Settings, place_in_file
 from ..settings.channel_policy import split
 from ..settings.shape import snake
@@ -98,7 +98,7 @@ async def expanded(
 
 
 def opened(
-    name: str, values: Mapping[str, Any], http: Http, state_of: Callable[[str], ChannelState] | None = None
+    name: str, values: Mapping[str, Any], http: Http, state_of: Callable[[str], ChannelRecords] | None = None
 ) -> Channel:
     """A channel, of values that were looked up. Raises SettingsError, which quotes no secret."""
     if name in TAKEN:

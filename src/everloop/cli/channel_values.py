@@ -15,11 +15,14 @@ from ..app.channel_packages import login_of, setup_of
 from ..errors import EverloopError
 from ..ports.channel import SetupField
 from ..readings.visible import visible
+from .parser import Parser
 from .terminal import Terminal, WrongUse, show_prompt
 
 
 def add_arguments(word: argparse.ArgumentParser) -> None:
     word.add_argument("values", metavar="KEY=VALUE", nargs="*", help="a setting; what is not given is asked for")
+    assert isinstance(word, Parser)
+    word.further = "values"
     word.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="the same")
     word.add_argument(
         "--set-file",

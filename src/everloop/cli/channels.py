@@ -31,7 +31,11 @@ STATES = {
 HEADS = ("NAME", "TITLE", "FROM", "STATE")
 MORE_HEADS = ("NAME", "STATE", "SINCE", "LAST IN", "LAST OUT", " WAITING", " GIVEN UP")
 NOT_TRIED = "It cannot be tried beforehand; everloop channels status tells how it goes."
-NONE_SET = "No channel is set up. `everloop channels list` shows those that there are; everloop channels add NAME"
+NONE_SET = "No channel is set up. See: everloop channels list. `everloop channels add NAME` sets one up."
+OPENS = (
+    "A gateway that runs opens it within seconds; else start one: everloop gateway. How it goes: "
+    "everloop channels status {name}"
+)
 NOBODY_ASKED = "removing a channel is asked at a terminal; in a script say --yes"
 
 
@@ -88,10 +92,8 @@ def _tell_added(row: ChannelRow, probed: Probed | None, terminal: Terminal, *, t
     if tried:
         _tell_probed(probed, terminal)
     terminal.answer(f"{row.title} is set up.")
-    if row.state == "stopped":
-        terminal.note("No gateway runs now: everloop gateway opens it.")
-    elif row.state != "listening":
-        terminal.note(f"The gateway opens it within seconds; see: everloop channels status {row.name}")
+    if row.state != "listening":
+        terminal.note(OPENS.format(name=row.name))
 
 
 def _tell_probed(probed: Probed | None, terminal: Terminal) -> None:
@@ -117,7 +119,8 @@ async def _remove(name: str, is_sure: bool, terminal: Terminal) -> int:
         return 1
     async with open_channel_desk() as desk:
         left = await desk.remove(name)
-    terminal.answer(f"{name} is removed, with its secrets. Its conversations stay.")
+    secrets = "" if left else ", with its secrets"
+    terminal.answer(f"{name} is removed{secrets}. Its conversations stay.")
     for each in left:
         terminal.note(f"The secret {each} was not made by `channels add`, and stays: everloop secrets forget {each}")
     return 0
@@ -161,6 +164,10 @@ def _row(each: ChannelRow) -> tuple[str, ...]:
 
 
 def _tell_what_to_do(rows: list[ChannelRow], terminal: Terminal) -> None:
+    """Of those of which the same is to be said, once."""
+    told: dict[str, list[str]] = {}
     for each in rows:
         if sentence := ". ".join(part.rstrip(".") for part in (each.why, each.todo) if part):
-            terminal.tell(visible(f"{each.name}: {sentence}"))
+            told.setdefault(sentence, []).append(each.name)
+    for sentence, names in told.items():
+        terminal.tell(visible(f"{', '.join(names)}: {sentence.replace('?. ', '? ')}"))

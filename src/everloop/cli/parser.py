@@ -22,10 +22,16 @@ _WORDS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises WrongUse where argparse would print its usage and end the process."""
+    """Raises WrongUse where argparse would print its usage and end the process. Words that stand behind options are
+    `further` ones of this argument, which argparse gives only those before them."""
+
+    further = ""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         found, left = super().parse_known_args(args, namespace)
+        if self.further and not any(word.startswith("-") for word in left):
+            getattr(found, self.further).extend(left)
+            left = []
         if left and self._subparsers is None:  # else the command that it was for has said so
             self.error(self._about(left))
         return found, left

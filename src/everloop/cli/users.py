@@ -126,6 +126,8 @@ def _what_next(settings: Settings, word: str, given: argparse.Namespace) -> str:
             f"They cannot come in yet: `everloop users invite {who}` prints a link into the page, and "
             f"`everloop users link {who} ACCOUNT` lets them write from an account, such as telegram:12345."
         )
+    if word == "pair" and not given.name:
+        return "They are called as their account is. Another name: everloop users rename ACCOUNT NAME"
     if word == "invite" and not settings.gateway.allowed_hosts and _is_of_this_machine(settings.gateway.host):
         return (
             "Only this machine can open that link. To let somebody in from another, see “From other machines” in "

@@ -12,7 +12,7 @@ class KeptState(Struct, frozen=True):
     version: int = 0
 
 
-class ChannelState(Protocol):
+class ChannelRecords(Protocol):
     """Of one channel, for all processes: sealed wherever it lies. A channel gets it whose `open_channel` has a
     parameter `state`. Raises VaultLocked, StoreError."""
 

@@ -14,6 +14,7 @@ from ..core.message import Part, Text
 from ..errors import ChannelDown, MailRefused, Undeliverable
 from ..ports import Channel, Fetches
 from ..ports.channel import Admitted, FileRef, Incoming
+from .file_allowance import FAILURE, FileAllowance
 from .strangers import contained
 from .voice import VoiceMessages
 
@@ -23,6 +24,7 @@ FETCHING = 60.0  # seconds for one of them
 AT_ONCE = 4  # files whose bytes are in memory
 TRIES = 5  # of a message whose files cannot be had
 REMEMBERED = 1000  # messages
+TOO_SLOW = "those of its sender have kept others waiting for too long"
 
 Enclose = Callable[[str, bytes, str], Awaitable[Part]]
 
@@ -30,10 +32,17 @@ Enclose = Callable[[str, bytes, str], Awaitable[Part]]
 class IncomingFiles:
     """Those of one channel. `enclose` keeps a file for someone and makes the part that names it; raises MailRefused."""
 
-    def __init__(self, channel: Channel, enclose: Enclose, voice: VoiceMessages | None = None) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        enclose: Enclose,
+        voice: VoiceMessages | None = None,
+        allowance: FileAllowance | None = None,
+    ) -> None:
         self._channel = channel
         self._enclose = enclose
         self._voice = voice
+        self._allowance = allowance or FileAllowance()
         self._places = asyncio.Semaphore(AT_ONCE)
         self._failed: OrderedDict[str, int] = OrderedDict()  # how often, by event
         self._taking: dict[str, tuple[asyncio.Lock, int]] = {}  # with how many want it
@@ -58,7 +67,8 @@ class IncomingFiles:
             for ref in incoming.files[:MOST_FILES]:
                 found += await self._parts_of(ref, incoming, decided, address)
         except ChannelDown as error:
-            if self._count(incoming.event) < TRIES:
+            self._allowance.spend(decided.author, FAILURE)
+            if self._count(incoming.event) < TRIES and self._allowance.left(decided.author):
                 raise
             found.append(Text(f"[files came along that cannot be had: {error}]"))
         self._failed.pop(incoming.event, None)
@@ -78,10 +88,10 @@ class IncomingFiles:
             return [Text("[a file came along that this channel cannot fetch]")]
         async with self._places:
             try:
-                name, data = await self._fetch(self._channel, ref)
+                name, data = await self._fetch(self._channel, ref, decided.author)
                 part = await self._enclose(name, data, decided.owner)
             except (MailRefused, Undeliverable, TimeoutError) as error:
-                why = str(error) or f"it took more than {FETCHING:.0f} seconds"
+                why = str(error) or "it took too long"
                 what = "voice message" if ref in incoming.voice else "file"
                 return [Text(f"[a {what} came along that cannot be taken: {why}]")]
             if ref not in incoming.voice or self._voice is None:
@@ -93,10 +103,16 @@ class IncomingFiles:
             )
         return [Text(said), part]
 
-    async def _fetch(self, channel: Fetches, ref: FileRef) -> tuple[str, bytes]:
-        async with asyncio.timeout(FETCHING):
-            with contained():
-                name, data = await channel.fetch(ref, LARGEST_FILE)
+    async def _fetch(self, channel: Fetches, ref: FileRef, author: str) -> tuple[str, bytes]:
+        left, began = self._allowance.left(author), self._allowance.now()
+        if not left:
+            raise Undeliverable(TOO_SLOW)
+        try:
+            async with asyncio.timeout(min(FETCHING, left)):
+                with contained():
+                    name, data = await channel.fetch(ref, LARGEST_FILE)
+        finally:
+            self._allowance.spend(author, self._allowance.now() - began)
         if len(data) > LARGEST_FILE:
             raise Undeliverable(f"it has more than {LARGEST_FILE:,} bytes")
         return name, data

@@ -96,7 +96,8 @@ class AdmitByPolicy:
     def _slowed(self, decided: Admitted, incoming: Incoming) -> Declined | None:
         """Why it is too much, if it is; else it is counted. What comes again was counted before."""
         pace, policy = self._pace, self.policy
-        event = f"album {incoming.chat} {incoming.album}" if incoming.album else incoming.event  # it is one message
+        is_of_album = incoming.album and not incoming.replaces  # an album is one message, its changes are not
+        event = f"album {incoming.chat} {incoming.account} {incoming.album}" if is_of_album else incoming.event
         if pace.came(event) or (incoming.replaces and incoming.withdrawn):
             return None
         if incoming.bot and pace.streak(incoming.chat) >= MOST_OF_BOTS:

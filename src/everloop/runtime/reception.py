@@ -21,7 +21,8 @@ from .strangers import contained
 from .voice import VoiceMessages
 
 LONGEST_QUOTE = 1000  # characters
-LONGEST_EVENT = 500  # characters; what is longer is no platform's id
+_ROUND = str.maketrans("[]［］⟦⟧【】", "()()()()", "\0")
+LONGEST_EVENT = LONGEST_ACCOUNT = 500  # characters; what is longer is no platform's id
 OURS = ("decision:", "message:", "job:", "ws:", "key:", "once:")  # how names begin that the house gives to letters
 ANSWERED = "what it changes is no message of theirs that still waits for its answer"
 
@@ -64,10 +65,12 @@ class Reception:
         await self._store.keep_resume(self.name, resume)
 
     async def knows(self, account: str) -> bool:
-        return isinstance(self._admission, KnowsAccounts) and await self._admission.knows(self._manifest, account)
+        if not isinstance(self._admission, KnowsAccounts) or not _can_be_account(account):
+            return False
+        return await self._admission.knows(self._manifest, account)
 
     async def __call__(self, incoming: Incoming, resume: str = "") -> Delivered:
-        delivered = await self._take(incoming, resume)
+        delivered = await self._take(_without_nul(incoming), resume)
         if delivered.refused and resume:  # nothing was committed that it could have been committed with
             await self.skip_to(resume)
         return delivered
@@ -99,6 +102,7 @@ class Reception:
         parts = said(_with_quote(incoming)) if incoming.text.strip() or not incoming.files else ()
         files = await self._files.parts(incoming, decided, address) if incoming.files else ()
         whose = decided.owner if decided.owner != decided.author else ""
+        name = incoming.name.encode("utf-8", "replace").decode()  # half of a surrogate pair can be kept nowhere
         letter = Said(
             parts=(*parts, *files),
             author=decided.author,
@@ -106,7 +110,7 @@ class Reception:
             reply_to=incoming.reply_to,
             principal=whose,
             server=escaped(incoming.server),
-            speaker=GroupSpeaker(incoming.name, "guest") if incoming.name and whose else None,
+            speaker=GroupSpeaker(name, "guest") if name and whose else None,
             due=decided.due,
         )
         if incoming.replaces:
@@ -163,8 +167,9 @@ def _event_of(incoming: Incoming) -> str:
 
 
 def _with_quote(incoming: Incoming) -> str:
-    """With the words of others that it is a reply to; what we have said ourselves stands in the conversation."""
-    quote = " ".join(incoming.quoted.split())
+    """With the words of others that it is a reply to; what we have said ourselves stands in the conversation. No
+    bracket in them ends what is theirs, as if the author went on."""
+    quote = " ".join(incoming.quoted.encode("utf-8", "replace").decode().split()).translate(_ROUND)
     if not quote or incoming.replies or command_in(incoming.text):
         return incoming.text
     shown = quote if len(quote) <= LONGEST_QUOTE else f"{quote[:LONGEST_QUOTE]}…"
@@ -184,14 +189,30 @@ def _contained(answer: Answers) -> Answers:
     return answer_contained
 
 
+def _without_nul(incoming: Incoming) -> Incoming:
+    """What somebody says may be looked for, or become a title: no NUL has a place there."""
+    return structs.replace(incoming, text=incoming.text.replace("\0", "")) if "\0" in incoming.text else incoming
+
+
 def _wrong_in(incoming: Incoming) -> str:
-    if not incoming.event or len(incoming.event) > LONGEST_EVENT:
+    """What no database would take: it would be handed in again for ever."""
+    if not incoming.event or max(len(incoming.event), len(incoming.replaces)) > LONGEST_EVENT:
         return f"a message has an id of 1 to {LONGEST_EVENT} characters"
-    if not incoming.chat or not incoming.account:
-        return "a message says in which chat it was written, and by whom"
-    try:
-        where = (incoming.server, incoming.chat, incoming.thread, incoming.reply_to)
-        "".join((incoming.event, incoming.account, *where)).encode()
-    except UnicodeEncodeError:
+    if not incoming.chat or not _can_be_account(incoming.account):
+        return f"a message says in which chat it was written, and by whom, in at most {LONGEST_ACCOUNT} characters"
+    where = (incoming.server, incoming.chat, incoming.thread, incoming.reply_to)
+    if not _is_text("".join((incoming.event, incoming.replaces, incoming.account, incoming.text, *where))):
         return "the message is not valid UTF-8 text"
     return ""
+
+
+def _can_be_account(account: str) -> bool:
+    return 0 < len(account) <= LONGEST_ACCOUNT and _is_text(account)
+
+
+def _is_text(text: str) -> bool:
+    """PostgreSQL has no NUL in a text."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False

@@ -6,7 +6,9 @@ letter is lost. What is not read is told, and the file is attached in any case.
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import Protocol
 
 from ..core.people import OWNER, Role
@@ -25,6 +27,7 @@ TOKENS = 10  # a second of speech, where the host does not count
 BYTES = 4000  # a second of speech, where nothing tells how long it is
 LONGEST = 50_000  # characters
 PURPOSE = "voice"
+REMEMBERED = 200  # that were read last
 
 
 class NotRead(EverloopError):
@@ -53,13 +56,14 @@ class VoiceMessages:
         self._budgets = budgets
         self._people = people
         self._store = store
+        self._known: OrderedDict[tuple[str, bytes], str] = OrderedDict()  # by author and what was spoken
 
     async def read(self, data: bytes, name: str, *, author: str, session: str, key: str, in_group: bool) -> str:
         """What was said, marked as such, or why nobody knows. `key` names this message and no other."""
         try:
             async with asyncio.timeout(SECONDS):
                 payer = await self._payer(author, session, in_group=in_group)
-                text = await self._read(data, name, payer, f"{PURPOSE}:{key}")
+                text = await self._read_once(data, name, payer, f"{PURPOSE}:{key}")
         except (NotRead, ModelMissing, ProviderError, TimeoutError) as error:
             why = str(error) or f"it took more than {SECONDS:.0f} seconds"
             _log.info("a voice message in %s was not transcribed: %s", session, why)
@@ -70,6 +74,18 @@ class VoiceMessages:
         row = await self._store.session(session)
         role = Role.OWNER if author == OWNER else await self._people.role(author)
         return Payer(author, role, row.id if row else "", in_group=in_group)
+
+    async def _read_once(self, data: bytes, name: str, payer: Payer, key: str) -> str:
+        """What the same person has said before in the same sounds is not paid again: a caption that is changed brings
+        its voice message along, as often as somebody likes."""
+        spoken = payer.id, sha256(data).digest()
+        if spoken not in self._known:
+            self._known[spoken] = await self._read(data, name, payer, key)
+        self._known.move_to_end(spoken)
+        text = self._known[spoken]
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return text
 
     async def _read(self, data: bytes, name: str, payer: Payer, key: str) -> str:
         transcriber = await self._transcriber()

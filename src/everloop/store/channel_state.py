@@ -40,8 +40,8 @@ class StateStore(Secrets, StateBoxes, Protocol):
     """What it is sealed over."""
 
 
-class SealedChannelState:
-    """The ChannelState port over the boxes of a store. A box is of use nowhere but in its own place."""
+class SealedChannelRecords:
+    """The ChannelRecords port over the boxes of a store. A box is of use nowhere but in its own place."""
 
     def __init__(self, store: StateStore, key: Key, channel: str) -> None:
         self._store = store

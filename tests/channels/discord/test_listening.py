@@ -4,12 +4,30 @@ import asyncio
 
 import pytest
 
+from everloop.channels.discord.codec import DiscordPlace
+from everloop.channels.discord.places import DiscordPlaces
 from everloop.channels.discord.resume import PRIVATE, SHARED, ResumePoint, ResumeProgress
 from everloop.errors import ChannelDown, ChannelRefused, StoreError
 from everloop.ports.channel import Delivered, Incoming
 from everloop.testing.discord_server import DiscordFault
 from tests.channels.discord.heard import Heard, listening
 from tests.channels.discord.platform import channel_to, discord
+
+
+class Terse:
+    """An API that tells of a room no more than its id."""
+
+    async def call(self, method: str, path: str) -> dict[str, str]:
+        return {"id": path.rpartition("/")[2]}
+
+
+async def test_what_was_said_in_a_server_is_never_a_chat_of_two_whatever_the_room_says_of_itself():
+    places = DiscordPlaces(Terse())
+    assert [await places.of("9", server) for server in ("7", "7", None)] == [
+        DiscordPlace("9", server="7"),
+        DiscordPlace("9", server="7"),
+        DiscordPlace("9"),
+    ]
 
 
 async def test_what_people_write_comes_in_as_they_meant_it():

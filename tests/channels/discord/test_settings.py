@@ -41,7 +41,7 @@ from tests.channels.discord.platform import TOKEN, channel_to, discord
         ({"token": "secret-x", "gateway_url": "https://discord.example"}, "gateway_url must begin with wss://"),
         ({"token": "secret-x", "gateway_url": "ws://discord.example"}, "gateway_url must begin with wss://"),
         ({"token": "secret-x", "cdn_url": "http://[::"}, "cdn_url must begin with https://"),
-        ({"token": "secret-x", "commands": "perhaps"}, "channels.discord.commands: Expected `bool`"),
+        ({"token": "secret-x", "commands": "perhaps"}, "channels.discord.commands is true or false"),
     ],
 )
 def test_wrong_settings_are_told_in_a_sentence(values, sentence):

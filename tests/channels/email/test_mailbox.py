@@ -13,7 +13,15 @@ from itertools import count
 import pytest
 
 from everloop.channels.email import open_channel
-from everloop.channels.email.listening import LOOP_MAILS, LOOP_SECONDS, LoopGuard
+from everloop.channels.email.loops import (
+    DAILY_MAILS,
+    DAY,
+    LOOP_MAILS,
+    LOOP_SECONDS,
+    REMEMBERED,
+    SENDER_MAILS,
+    LoopGuard,
+)
 from everloop.channels.email.wire import Email
 from everloop.core.mail import Address
 from everloop.errors import ChannelDown, ChannelRefused, Undeliverable
@@ -290,3 +298,25 @@ def test_two_machines_that_answer_each_other_are_stopped():
     assert (guard.stops("a", "other"), guard.stops("b", "t")) == (False, False)
     now[0] = LOOP_SECONDS + 1
     assert guard.stops("a", "t") is False
+
+
+@pytest.mark.parametrize(("most", "apart"), [(SENDER_MAILS, 1.0), (DAILY_MAILS, 300.0)])
+def test_so_is_one_that_begins_a_new_thread_with_each_mail_also_when_it_is_slow(most, apart):
+    now = [0.0]
+    guard = LoopGuard(lambda: now[0])
+
+    def comes(number: int) -> bool:
+        now[0] += apart
+        return guard.stops("a", f"ticket {number}")
+
+    assert [comes(number) for number in range(most + 2)] == [False] * most + [True] * 2
+    assert guard.stops("b", "ticket 1") is False
+    now[0] += DAY
+    assert guard.stops("a", "t") is False
+
+
+def test_whoever_writes_from_many_addresses_fills_no_memory():
+    guard = LoopGuard(lambda: 0.0)
+    for number in range(REMEMBERED):
+        guard.stops(f"{number}", "t")
+    assert len(guard._came) == REMEMBERED

@@ -4,7 +4,7 @@ from everloop.ports.channel_state import KeptState
 
 
 class Memory:
-    """A ChannelState, which lies in this process alone."""
+    """A ChannelRecords, which lies in this process alone."""
 
     def __init__(self) -> None:
         self.kept: dict[str, KeptState] = {}

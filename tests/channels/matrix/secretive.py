@@ -36,6 +36,18 @@ class Secretive(Somebody):
                     self.events += [(room, _told(event)) for event in info.timeline.events]
             return found
 
+    async def meet(self, user: str) -> str:
+        """An encrypted room of two, in which they are."""
+        room = await self.make_room(user, direct=True, encrypted=True)
+        await self.until(
+            lambda _: (
+                user in self.client.rooms[room].users.keys() - self.client.rooms[room].invited_users
+                if room in self.client.rooms
+                else False
+            )
+        )
+        return room
+
     async def sees(self, *users: str) -> None:
         """Sync until they are in a room with us."""
         rooms = self.client.rooms

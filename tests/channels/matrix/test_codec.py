@@ -18,6 +18,7 @@ from everloop.channels.matrix.codec import (
     without_fallback,
 )
 from everloop.channels.matrix.homeserver import HomeserverRefused, unheard, unsent
+from everloop.channels.matrix.joining import MOST_OF_ONE_SERVER, MOST_WAITING, Joining
 from everloop.channels.matrix.rooms import Rooms, RoomTroubles, other_of_two
 from everloop.channels.matrix.writing import replacing, transaction_of
 from everloop.core.mail import Address, Outbound
@@ -238,3 +239,18 @@ def test_a_redaction_names_what_it_takes_back_in_old_rooms_and_new():
     )
     ours = RoomEvent("m.room.message", US.user, "$1", {"msgtype": "m.text", "body": "x"})
     assert Reader("!r", US, {"$1": ours}, direct=False).read(old) is None
+
+
+def invited_by(user: str) -> tuple[RoomEvent, ...]:
+    return (RoomEvent("m.room.member", user, content={"membership": "invite", "is_direct": True}, state_key=US.user),)
+
+
+def test_whoever_runs_a_server_keeps_no_other_invitation_from_us():
+    joining = Joining(None, None, US.user, "known", None)
+    flood = {f"!{n}:evil.org": invited_by(f"@u{n}:evil.org") for n in range(MOST_WAITING)}
+    joining.take(flood)
+    joining.take({"!0:evil.org": invited_by("@other:evil.org"), "!home:x.org": invited_by("@anna:x.org")})
+    assert [*joining.waiting] == [*[*flood][:MOST_OF_ONE_SERVER], "!home:x.org"]
+    assert joining.waiting["!0:evil.org"].by == "@other:evil.org"  # what is told again is no further one
+    joining.take({f"!{n}:s{n}.org": invited_by(f"@u:s{n}.org") for n in range(MOST_WAITING)})
+    assert len(joining.waiting) == MOST_WAITING

@@ -6,15 +6,21 @@ from typing import Any
 import pytest
 from vodozemac import GroupSession, MegolmMessage
 
-from everloop.channels.matrix.codec import RoomEvent
+from everloop.channels.matrix.codec import RoomEvent, read_event
 from everloop.channels.matrix.deciphering import Deciphering
+from everloop.channels.matrix.device import OurDevice
+from everloop.channels.matrix.e2ee import OTHER_KEYS
+from everloop.channels.matrix.e2ee.account import MEGOLM, OlmAccount
 from everloop.channels.matrix.e2ee.devices import Device, Devices
+from everloop.channels.matrix.e2ee.encrypted_rooms import EncryptedRooms, read_encryption
 from everloop.channels.matrix.e2ee.encryption import Encryption, NeverReadable, NoKeyYet
 from everloop.channels.matrix.e2ee.olm import OlmDevice
-from everloop.channels.matrix.e2ee.records import PICKLE, OutboundKey, Records
+from everloop.channels.matrix.e2ee.records import PICKLE, KeyRecords, OutboundKey, RoomRecord
 from everloop.channels.matrix.e2ee.waiting import TOO_LATE, WaitingMessages
 from everloop.channels.matrix.homeserver import Homeserver, path_of
+from everloop.channels.matrix.sending import EventSender
 from everloop.channels.matrix.sync import Happened
+from everloop.errors import ChannelDown
 from everloop.net.trusted import TrustedHttp
 from tests.channels.matrix.remembering import Memory
 from tests.channels.matrix.synapse import Account, Synapse
@@ -60,6 +66,9 @@ class Party:
         """As after a restart."""
         self.encryption = Encryption(self.server, self.memory, self.user, self.account.device)
 
+    async def encrypt(self, room: str, content: Mapping[str, Any] = SAID, **rules: Any) -> dict[str, Any]:
+        return await self.encryption.encrypt(room, RoomRecord(encrypted=True, **rules), "m.room.message", dict(content))
+
     async def mail(self) -> list[dict[str, Any]]:
         said = await self.server.get(path_of("sync"), {"timeout": "0"})
         events: list[dict[str, Any]] = said.get("to_device", {}).get("events", [])
@@ -83,7 +92,8 @@ async def party(synapse: Synapse) -> AsyncIterator[Callable[..., Any]]:
 
 
 async def room_of(first: Party, *others: Party) -> str:
-    asked = {"preset": "private_chat", "invite": [each.user for each in others]}
+    state = [{"type": "m.room.encryption", "state_key": "", "content": {"algorithm": MEGOLM}}]
+    asked = {"preset": "private_chat", "invite": [each.user for each in others], "initial_state": state}
     room = str((await first.server.post(path_of("createRoom"), asked))["room_id"])
     for each in others:
         await each.server.post(path_of("rooms", room, "join"), {})
@@ -97,7 +107,7 @@ def said_by(user: str, content: Mapping[str, Any], event: str = "$1") -> RoomEve
 async def test_a_key_reads_its_senders_messages_in_its_room_once(party: Any):
     anna, bot, mallory = await party("anna"), await party("bot"), await party("mallory")
     room = await room_of(anna, bot, mallory)
-    content = await anna.encryption.encrypt(room, "m.room.message", SAID)
+    content = await anna.encrypt(room)
     with pytest.raises(NoKeyYet):  # which has not been taken
         await bot.encryption.read(room, said_by(anna.user, content))
     await bot.take(await bot.mail())
@@ -125,13 +135,15 @@ async def whisper_as(liar: OlmDevice, to: Party, key: dict[str, Any], sender: st
 async def test_nobody_speaks_in_anothers_name_with_a_device_of_their_own(party: Any):
     anna, bot, mallory = await party("anna"), await party("bot"), await party("mallory")
     room = await room_of(mallory, bot, anna)
-    content = await mallory.encryption.encrypt(room, "m.room.message", SAID)
+    content = await mallory.encrypt(room)
     record = await mallory.encryption._records.get(OutboundKey, room)
     group = _group(record.pickle)
     key = {"algorithm": content["algorithm"], "room_id": room, "session_id": content["session_id"]}
     key["session_key"] = group.session_key.to_base64()
-    later = await mallory.encryption.encrypt(room, "m.room.message", SAID)
-    lies = OlmDevice(mallory.server, Records(mallory.memory, mallory.user, mallory.account.device), anna.user, "X")
+    later = await mallory.encrypt(room)
+    records = KeyRecords(mallory.memory, mallory.user, mallory.account.device)
+    account = OlmAccount(mallory.server, records, anna.user, "X")
+    lies = OlmDevice(mallory.server, records, account, Devices(mallory.server, records))
     await bot.take([await whisper_as(lies, bot, key, anna.user)])
     with pytest.raises(NoKeyYet, match="not theirs"):
         await bot.encryption.read(room, said_by(anna.user, later))
@@ -145,11 +157,11 @@ async def test_nobody_speaks_in_anothers_name_with_a_device_of_their_own(party: 
 async def test_what_was_said_elsewhere_is_not_said_here(party: Any):
     anna, bot = await party("anna"), await party("bot")
     here, elsewhere = await room_of(anna, bot), await room_of(anna, bot)
-    content = await anna.encryption.encrypt(elsewhere, "m.room.message", SAID)
+    content = await anna.encrypt(elsewhere)
     group = _group((await anna.encryption._records.get(OutboundKey, elsewhere)).pickle)
     key = {"algorithm": content["algorithm"], "room_id": here, "session_id": content["session_id"]}
     key["session_key"] = group.session_key.to_base64()
-    later = await anna.encryption.encrypt(elsewhere, "m.room.message", SAID)
+    later = await anna.encrypt(elsewhere)
     await bot.take([*await bot.mail(), await whisper_as(anna.encryption._olm, bot, key, anna.user)])
     with pytest.raises(NeverReadable, match="another room"):
         await bot.encryption.read(here, said_by(anna.user, later))
@@ -177,12 +189,12 @@ async def test_no_kill_makes_two_texts_of_one_index_or_loses_a_message(party: An
         room, ours.last = await room_of(anna, bot), kill
         for text in ("one", "two", "three"):
             try:
-                said = await bot.encryption.encrypt(room, "m.room.message", {**SAID, "body": f"{text} {kill}"})
+                said = await bot.encrypt(room, {**SAID, "body": f"{text} {kill}"})
                 sent.append((room, said))
             except Killed:
                 bot.begin()
         ours.last = -1
-        sent.append((room, await bot.encryption.encrypt(room, "m.room.message", {**SAID, "body": f"last {kill}"})))
+        sent.append((room, await bot.encrypt(room, {**SAID, "body": f"last {kill}"})))
     assert ours.kills == 5
     places = [(said["session_id"], MegolmMessage.from_base64(said["ciphertext"]).message_index()) for _, said in sent]
     assert len({*places}) == len(places)
@@ -197,7 +209,7 @@ async def test_a_key_survives_a_kill_while_it_is_taken(party: Any, kill: int, af
     ours, anna = Mortal(), await party("anna")
     bot = await party("bot", ours)
     room = await room_of(anna, bot)
-    first = await anna.encryption.encrypt(room, "m.room.message", SAID)
+    first = await anna.encrypt(room)
     mail, ours.last, ours.after = await bot.mail(), kill, after
     try:
         await bot.take(mail)
@@ -206,25 +218,23 @@ async def test_a_key_survives_a_kill_while_it_is_taken(party: Any, kill: int, af
     ours.last = -1
     await bot.take(mail)  # the homeserver brings it again until a sync has gone on
     assert (await bot.encryption.read(room, said_by(anna.user, first))).content == SAID
-    back = await bot.encryption.encrypt(room, "m.room.message", SAID)
+    back = await bot.encrypt(room)
     await anna.take(await anna.mail())
     assert (await anna.encryption.read(room, said_by(bot.user, back))).content == SAID
 
 
 async def test_a_message_waits_for_its_key_over_a_restart_and_its_lateness_is_told_once(party: Any):
     anna, bot = await party("anna"), await party("bot")
-    room, told = await room_of(anna, bot), []
-    said = said_by(anna.user, await anna.encryption.encrypt(room, "m.room.message", SAID))
+    room = await room_of(anna, bot)
+    said = said_by(anna.user, await anna.encrypt(room))
     mail = await bot.mail()
-
-    async def put(room: str, transaction: str, content: dict[str, Any]) -> str:
-        told.append(content["body"])
-        return "$told"
 
     async def restarted() -> Deciphering:
         bot.begin()
+        rooms = EncryptedRooms(bot.server, bot.memory)
+        events = EventSender(bot.server, OurDevice(bot.server, bot.memory), rooms)
         waiting = WaitingMessages(bot.memory, bot.user, bot.account.device, late=-1.0)
-        deciphering = Deciphering(bot.encryption, waiting, put)
+        deciphering = Deciphering(bot.encryption, rooms, waiting, events)
         await deciphering.start()
         return deciphering
 
@@ -235,7 +245,7 @@ async def test_a_message_waits_for_its_key_over_a_restart_and_its_lateness_is_to
     deciphering = await restarted()
     assert await deciphering.come() == []
     await deciphering.done([])
-    assert told == [TOO_LATE]
+    assert await told_in(room, anna, bot) == [TOO_LATE]
     deciphering = await restarted()
     await bot.take(mail)
     (come,) = await deciphering.come()
@@ -244,4 +254,68 @@ async def test_a_message_waits_for_its_key_over_a_restart_and_its_lateness_is_to
     assert [event for _, event in await again.come()] == [come[1]]
     await again.done([come])
     assert await (await restarted()).come() == []
-    assert told == [TOO_LATE]
+    assert await told_in(room, anna, bot) == [TOO_LATE]
+
+
+async def told_in(room: str, to: Party, by: Party) -> list[str]:
+    """What somebody reads there; nothing of it is in clear."""
+    await to.take(await to.mail())
+    page = await to.server.get(path_of("rooms", room, "messages"), {"dir": "f"})
+    events = [read_event(each) for each in page["chunk"] if each["sender"] == by.user and "state_key" not in each]
+    assert {event.type for event in events if event} == {"m.room.encrypted"}
+    return [(await to.encryption.read(room, event)).content["body"] for event in events if event]
+
+
+async def test_a_key_is_changed_as_often_as_its_room_wants_and_when_somebody_has_left(party: Any):
+    anna, bot, ben = await party("anna"), await party("bot"), await party("ben")
+    room = await room_of(anna, bot, ben)
+    sessions = [(await bot.encrypt(room, messages=2))["session_id"] for _ in range(5)]
+    assert [sessions.index(each) for each in sessions] == [0, 0, 2, 2, 4]
+    assert (await bot.encrypt(room, messages=1, seconds=0.0))["session_id"] not in sessions
+    last = (await bot.encrypt(room))["session_id"]
+    assert (await bot.encrypt(room))["session_id"] == last
+    await ben.server.post(path_of("rooms", room, "leave"), {})
+    after = await bot.encrypt(room)
+    assert after["session_id"] != last
+    for each in (anna, ben):
+        await each.take(await each.mail())
+    assert (await anna.encryption.read(room, said_by(bot.user, after))).content == SAID
+    with pytest.raises(NoKeyYet):
+        await ben.encryption.read(room, said_by(bot.user, after))
+
+
+def test_a_room_says_how_often_within_what_is_sane():
+    usual = RoomRecord(encrypted=True, messages=100, seconds=604800.0)
+    assert read_encryption({"algorithm": MEGOLM}) == read_encryption({"rotation_period_ms": "never"}) == usual
+    assert read_encryption({"rotation_period_msgs": 7, "rotation_period_ms": 7_200_000}) == RoomRecord(True, 7, 7200.0)
+    assert read_encryption({"rotation_period_msgs": -7, "rotation_period_ms": 1}) == RoomRecord(True, 1, 3600.0)
+    never = {"rotation_period_msgs": 10**30, "rotation_period_ms": 10**30}
+    assert read_encryption(never) == RoomRecord(True, 10_000, 365 * 86400.0)
+
+
+async def test_of_two_homes_with_one_token_only_the_first_encrypts(party: Any, synapse: Synapse):
+    bot, http = await party("bot"), TrustedHttp()
+    server = Homeserver(synapse.url, bot.account.token, http)
+    here, there = OurDevice(server, bot.memory), OurDevice(server, Memory())
+    assert [await each.hindrance() for each in (here, there)] == ["", OTHER_KEYS]
+    with pytest.raises(ChannelDown, match="another client"):
+        await Encryption(server, Memory(), bot.user, bot.account.device).start()
+    await http.close()
+
+
+async def test_who_has_lost_what_they_spoke_with_understands_us_again(party: Any):
+    anna, bot = await party("anna"), await party("bot")
+    room = await room_of(anna, bot)
+    await anna.encrypt(room)
+    await bot.take(await bot.mail())
+    await bot.encrypt(room)
+    await anna.take(await anna.mail())
+    before = {key: kept for key, kept in bot.memory.kept.items() if " OlmSessions " not in key}
+    bot.memory.kept = before  # as an old backup
+    bot.begin()
+    await anna.encrypt(room, messages=1)
+    await bot.take((await bot.mail())[-1:])  # which cannot be read
+    await anna.take((await anna.mail())[-1:])  # we have begun anew
+    after = await anna.encrypt(room, messages=1)
+    await bot.take((await bot.mail())[-1:])
+    assert (await bot.encryption.read(room, said_by(anna.user, after))).content == SAID

@@ -5,6 +5,7 @@ import json
 import secrets
 
 import pytest
+from msgspec import structs
 
 from everloop.channels.matrix import check_settings, log_in
 from everloop.channels.matrix.listening import read_resume
@@ -55,6 +56,39 @@ async def test_an_answer_in_a_group_is_a_reply_that_calls_nobody_else(bot: Bot, 
             "com.beeper.linkpreviews": [],
         }
     ]
+
+
+async def test_what_is_for_one_person_is_not_said_where_others_have_come_in(bot: Bot, anna: Somebody, ben: Somebody):
+    channel = bot.channel()
+    room, heard = await in_two(bot, anna, channel)
+    sent = await channel.send(part_for(heard, "for anna", "k1"))
+    await anna.client.room_invite(room, ben.user)
+    elsewhere = bot.channel()  # another process, which does not listen
+    for speaking in (channel, elsewhere):
+        with pytest.raises(Undeliverable, match="others have come into this room"):
+            await speaking.send(part_for(heard, "a secret", "k2"))
+        with pytest.raises(Undeliverable, match="others have come into this room"):
+            await speaking.preview(place_of(heard), "", "a sec", heard.reply_to)
+        with pytest.raises(Undeliverable, match="others have come into this room"):
+            await speaking.replace(place_of(heard), sent, Rendered("a secret", "a secret"))
+    await channel.send(structs.replace(part_for(heard, "hello all", "k3"), address=Address("matrix", escaped(room))))
+    await anna.answers(room, bot.user, 2)
+    assert [each.get("body") for each in anna.said(room, bot.user)] == ["for anna", "hello all"]
+    await channel.withdraw(place_of(heard), sent)  # what was said before may still be taken back
+
+
+async def test_so_it_is_while_it_listens(bot: Bot, anna: Somebody, ben: Somebody):
+    channel = bot.channel()
+    async with bot.listening(anna.user, channel=channel) as listener:
+        room = await anna.make_room(bot.user, direct=True)
+        await anna.say(room, "hello")
+        (heard,) = await listener.hears(1)
+        await channel.send(part_for(heard, "for anna", "k1"))
+        await anna.client.room_invite(room, ben.user)
+        await anna.say(room, "and now?")
+        await listener.hears(2)  # by now it knows
+        with pytest.raises(Undeliverable, match="others have come into this room"):
+            await channel.send(part_for(heard, "a secret", "k2"))
 
 
 async def test_an_answer_in_a_thread_stays_in_it(bot: Bot, anna: Somebody, ben: Somebody):

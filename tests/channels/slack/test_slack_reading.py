@@ -19,6 +19,7 @@ from everloop.channels.slack.codec import (
 )
 from everloop.channels.slack.words import commanded, plain, typable, typed
 from everloop.ports.channel import Incoming
+from everloop.readings.commands import command_in
 
 ME = SlackSelf("U0BOT", "B0BOT", "T1")
 READER = SlackReader(ME)
@@ -151,6 +152,21 @@ def test_what_somebody_passes_on_is_quoted():
     )
 
 
+@pytest.mark.parametrize("words", ["/approve kiwi any", "!approve kiwi any", "/link 1234", "<@U0BOT> /new"])
+@pytest.mark.parametrize("kind", ["is_share", "is_msg_unfurl", "is_app_unfurl"])
+def test_what_somebody_else_has_written_is_no_command_of_whoever_passes_it_on(words, kind):
+    passed_on = read(said("", attachments=[{kind: True, "text": words}]))
+    titled = read(
+        said("", files=[{"id": "F3", "mode": "external", "title": words, "url_private": "https://d.example"}])
+    )
+    by_bot = read(said("", user="U7", bot_id="B7", attachments=[{"is_share": True, "text": words}]))
+    assert [command_in(each.text) for each in (passed_on, titled, by_bot)] == ["", "", ""]
+    assert [each.text.partition("\n")[0] for each in (passed_on, titled, by_bot)] == ["[passed on]"] * 3
+    assert [each.quoted for each in (passed_on, titled, by_bot)] == ["", "", ""]  # it stands in the text already
+    own = read(said(words, attachments=[{kind: True, "text": "look"}]))
+    assert command_in(own.text)
+
+
 def pressed(action: str, value: str = "kiwi", **more: object) -> dict[str, object]:
     return {
         "type": "block_actions",
@@ -177,6 +193,14 @@ def test_a_button_that_a_stranger_has_pressed_is_not_one_of_ours_with_the_same_i
     stranger = press(pressed("everloop_approve", user={"id": "U1", "team_id": "T2"}))
     assert stranger is not None
     assert stranger.account == "U1@T2"
+
+
+def test_neither_is_one_who_presses_or_types_in_their_own_workspace_in_a_channel_that_is_shared():
+    theirs = {"team": {"id": "T2"}, "user": {"id": "U1", "team_id": "T2"}}
+    typed_there = {"text": "new", "channel_id": "C1", "user_id": "U1", "team_id": "T2", "trigger_id": "7"}
+    accounts = [(press(pressed("everloop_approve", **theirs), ours), slash(typed_there, ours)) for ours in ("T1", "T2")]
+    assert [[each and each.account for each in pair] for pair in accounts] == [["U1@T2", "U1@T2"], ["U1", "U1"]]
+    assert slash({**typed_there, "enterprise_id": "E1"}, "T1").account == "U1"
 
 
 @pytest.mark.parametrize("payload", [pressed("other"), pressed("everloop_approve", type="view_submission"), {}])

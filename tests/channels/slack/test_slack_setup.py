@@ -5,6 +5,7 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -45,6 +46,14 @@ def test_the_manifest_that_one_pastes_asks_for_what_is_needed():
     assert (settings["interactivity"], manifest["features"]["slash_commands"][0]["command"]) == (
         {"is_enabled": True}, "/everloop",
     )  # fmt: skip
+
+
+def test_the_link_of_the_first_step_brings_the_manifest_of_the_page_along():
+    page = (Path(__file__).parents[3] / "docs" / "channels-slack.md").read_text()
+    link = urlsplit(SETUP.steps[0].rpartition(" ")[2])
+    asked = parse_qs(link.query)
+    assert (link.scheme, link.netloc, link.path, asked["new_app"]) == ("https", "api.slack.com", "/apps", ["1"])
+    assert json.loads(asked["manifest_json"][0]) == json.loads(page.partition("```json")[2].partition("```")[0])
 
 
 def test_every_setting_is_on_its_page():
@@ -111,7 +120,7 @@ async def test_who_is_not_let_in_is_told_what_to_do(method, fault, error, words)
         ({**GOOD, "token": "xoxb-secret"}, "there is no setting channels.slack.token; the keys here are bot_token"),
         ({**GOOD, "api_url": "http://slack.example/"}, "channels.slack.api_url must begin with https://"),
         ({**GOOD, "files_url": "ftp://127.0.0.1/"}, "channels.slack.files_url must begin with https://"),
-        ({**GOOD, "api_url": "https://[::1"}, "channels.slack.api_url is no web address"),
+        ({**GOOD, "api_url": "https://[::1"}, "channels.slack.api_url must begin with https://"),
         ({**GOOD, "bot_token": 7}, "bot_token"),
         ({**GOOD, "reply_in_thread": "perhaps"}, "reply_in_thread"),
     ],

@@ -233,7 +233,7 @@ async def test_a_press_is_acknowledged_once_it_is_committed(here: Listening):
     async with here.run():
         await here.telegram.queue.has(2)
     assert here.taken.texts == ["hi", "/approve 0a1b2c3d4e"]
-    assert (here.telegram.account.answered, here.taken.answered_too_early) == ({"q1": "/approve 0a1b2c3d4e"}, [])
+    assert (here.telegram.account.answered, here.taken.answered_too_early) == ({"q1": "You pressed Approve."}, [])
     assert "reply_markup" not in question
 
 
@@ -244,7 +244,7 @@ async def test_in_a_group_the_buttons_stay_for_whoever_may_press_them(here: List
     async with here.run():
         await here.telegram.queue.has(3)
     assert here.taken.texts == ["hi", "/deny 0a1b2c3d4e"]
-    assert here.telegram.account.answered == {"q1": "/deny 0a1b2c3d4e", "q2": ""}
+    assert here.telegram.account.answered == {"q1": "You pressed Deny.", "q2": ""}
     assert "reply_markup" in question
 
 
@@ -301,7 +301,7 @@ async def test_a_call_is_answered_once_it_is_committed(here: Listening):
     told = [(await hook.answer(HookRequest("POST", headers, body))).status for body in [*bodies, *strange]]
     assert told == [200, 200, 200, 400, 400, 400, 400, 400, 400, 200, 200]
     assert here.taken.texts == ["one", "hi", "/deny 0a1b2c3d4e"]
-    assert (here.telegram.account.answered, here.taken.answered_too_early) == ({"q1": "/deny 0a1b2c3d4e"}, [])
+    assert (here.telegram.account.answered, here.taken.answered_too_early) == ({"q1": "You pressed Deny."}, [])
     here.taken.full = True
     with pytest.raises(StoreError):
         await hook.answer(HookRequest("POST", headers, bodies[0]))

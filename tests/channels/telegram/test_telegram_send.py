@@ -340,7 +340,7 @@ async def test_a_trial_tells_who_we_are_and_what_we_may_not(here: Setting):
     assert [each.partition(":")[0] for each in told] == [
         "It cannot be added to groups",
         "In groups it only hears commands and replies to what it said (privacy mode)",
-        "Another program has set a webhook for it, which is taken away when this channel is opened.",
+        "A webhook is set for it, by another program or from earlier, which is taken away when this channel is opened.",
     ]
 
 

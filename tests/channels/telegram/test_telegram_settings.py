@@ -32,10 +32,10 @@ URL = "https://bot.example/hooks/telegram"
         (
             {"token": TOKEN, "tokn": "x"},
             "there is no setting channels.telegram.tokn; the keys here are token, mode, webhook_url, "
-            "webhook_secret, api_url, menu",
+            "webhook_secret, api_url, menu, and what every channel has (enabled, allow_from, groups, …)",
         ),
-        ({"token": TOKEN, "mode": "push"}, "channels.telegram.mode: Invalid enum value 'push'"),
-        ({"token": TOKEN, "menu": "perhaps"}, "channels.telegram.menu: Expected `bool`"),
+        ({"token": TOKEN, "mode": "push"}, "channels.telegram.mode is one of polling, webhook"),
+        ({"token": TOKEN, "menu": "perhaps"}, "channels.telegram.menu is true or false"),
         (
             {"token": TOKEN, "mode": "webhook"},
             'channels.telegram.webhook_url is missing: with mode = "webhook" it is the address under which Telegram '

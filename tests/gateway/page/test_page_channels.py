@@ -69,12 +69,16 @@ async def test_the_owner_sets_up_a_channel_sees_how_it_stands_and_removes_it(bro
         cage.scopes.append("fly")
         await page.get_by_role("button", name="Log in", exact=True).click()
         await page.wait_for_selector("article[data-channel=parrot]")
+        link = await page.get_by_role("link", name="Open it").get_attribute("href")
+        await page.get_by_text("Now write to it there.").wait_for()
+        await page.get_by_role("button", name="Close").click()
         await shot(page, f"channels-{width}")
         outside += await page.evaluate(OUTSIDE)
         content = await page.content()
         await page.get_by_role("button", name="Remove parrot").click()
         await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         await page.wait_for_selector("article[data-channel=parrot] .state:has-text('not set up')")
+    assert link == "https://parrot.example/polly"
     assert "channels.webhook.url must begin with https://" in wrong[0]
     assert wrong[1] == "channels.qq is set, but this version has no channel for QQ: nothing listens there."
     assert refused == "The parrot does not know the token …; ask it for another. Nothing was written."

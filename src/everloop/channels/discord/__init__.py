@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import SettingsError
 from ...ports import Http, WebSockets
+from ..settings import needs_extra
 from .manifest import MANIFEST, SETUP, check_keys, check_settings
 
 if TYPE_CHECKING:
     from .wire import DiscordChannel
-
-EXTRA = "channels.discord needs the extra [channels]: pip install 'everloop[channels]'"
 
 
 def open_channel(values: Mapping[str, Any], http: Http) -> "DiscordChannel":
@@ -24,7 +23,7 @@ def open_channel(values: Mapping[str, Any], http: Http) -> "DiscordChannel":
     try:
         from .wire import DiscordChannel  # loads markdown-it-py
     except ImportError as error:
-        raise SettingsError(f"{EXTRA} ({error})") from error
+        raise needs_extra("channels.discord", error) from error
     return DiscordChannel(chosen, http)
 
 

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 from ...errors import ChannelRefused, SocketClosed
 from ...ports import WebSocket
+from ..wellformed import read_json
 from .rest import REFUSED
 from .resume import ResumePoint
 
@@ -120,7 +121,7 @@ class GatewayConnection:
 
     async def _read(self) -> NoReturn:
         while True:
-            event = msgspec.json.decode(await self._wire.receive(), type=GatewayEvent)
+            event = read_json(await self._wire.receive(), GatewayEvent)
             match event.op:
                 case 0:
                     await self._events.put(event)

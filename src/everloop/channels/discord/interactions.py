@@ -82,7 +82,7 @@ def buttons(approval: str) -> list[dict[str, Any]]:
     """Under a question; none where the name is too long for them."""
     if not approval or len(DENY) + len(approval) > LONGEST_ID:
         return []
-    allow = {"type": 2, "style": 3, "label": "Allow", "custom_id": ALLOW + approval}
+    allow = {"type": 2, "style": 3, "label": "Approve", "custom_id": ALLOW + approval}
     deny = {"type": 2, "style": 4, "label": "Deny", "custom_id": DENY + approval}
     return [{"type": 1, "components": [allow, deny]}]
 

@@ -46,9 +46,10 @@ class DiscordPlaces:
         if not server:
             return DiscordPlace(channel)
         try:
-            return await self.find(channel)
+            place = await self.find(channel)
         except DiscordRefused:  # it may be heard and not looked at
             return self._keep(channel, DiscordPlace(channel, server=server))
+        return DiscordPlace(place.chat, place.thread, server)  # never a chat of two, whatever the room says of itself
 
     async def find(self, channel: str) -> DiscordPlace:
         """Raises DiscordRefused when we are not there, ChannelDown, ChannelRefused."""

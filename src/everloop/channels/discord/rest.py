@@ -21,6 +21,7 @@ from ...errors import (
 )
 from ...ports import Http
 from ...ports.channel import OutgoingFile
+from ..wellformed import read_json
 from .limits import RateLimits, seconds_of
 
 SECONDS = 30.0  # for an answer
@@ -124,7 +125,7 @@ class DiscordRest:
 
 def _decoded(data: bytes) -> Any:
     try:
-        return msgspec.json.decode(data)
+        return read_json(data)
     except msgspec.DecodeError as error:
         raise HostFailed("Discord answered with something that is no JSON") from error
 

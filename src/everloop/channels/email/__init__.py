@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import SettingsError
 from ...ports import Dials, Http
+from ..settings import needs_extra
 from .manifest import MANIFEST, SETUP, check_keys, check_settings
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ def open_channel(values: Mapping[str, Any], http: Http) -> "Email":
     try:
         from .wire import Email  # loads markdown-it-py and the reading of mails
     except ImportError as error:
-        why = "needs the extra [channels]: pip install 'everloop[channels]'"
-        raise SettingsError(f"channels.email {why} ({error})") from error
+        raise needs_extra("channels.email", error) from error
     return Email(chosen, http)
 
 

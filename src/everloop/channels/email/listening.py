@@ -8,7 +8,6 @@ came since then are looked through once more: those that were taken in before ar
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -17,6 +16,7 @@ from ...errors import ChannelDown, StoreError
 from ...ports import Deliver
 from .codec import Ours, ParsedMail, UnreadableMail, read_mail
 from .imap import Imap, ImapError, MailSize, Selected, day_of
+from .loops import LoopGuard
 from .manifest import MailAccount
 
 _log = logging.getLogger("everloop.channels.email")
@@ -27,8 +27,6 @@ IDLING = 540.0  # seconds; servers hang up after 30 minutes, whoever stands in b
 BEFORE_LAST = 60.0
 DATED_BEFORE = 86_400.0
 AT_ONCE = 100  # mails that are asked for together
-LOOP_MAILS = 20  # in one conversation, within
-LOOP_SECONDS = 600.0
 
 
 class MailProgress(Struct, frozen=True):
@@ -50,22 +48,6 @@ class MailProgress(Struct, frozen=True):
         if not all(each.isascii() and each.isdigit() for each in (validity, uid, came)):
             return None
         return cls(int(validity), int(uid), int(came), state == "taken")
-
-
-class LoopGuard:
-    """Two machines that answer one another are stopped: a conversation has so many mails in so many seconds."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._came: dict[tuple[str, str], deque[float]] = {}
-
-    def stops(self, chat: str, thread: str) -> bool:
-        now = self._clock()
-        for place in [place for place, came in self._came.items() if came[-1] < now - LOOP_SECONDS]:
-            del self._came[place]
-        came = self._came.setdefault((chat, thread), deque(maxlen=LOOP_MAILS + 1))
-        came.append(now)
-        return len(came) > LOOP_MAILS and came[0] > now - LOOP_SECONDS
 
 
 class MailListener:
@@ -190,11 +172,9 @@ class MailListener:
             return True
         if self._guard.stops(incoming.chat, incoming.thread):
             _log.warning(
-                "email: mail %d of %s is not answered: more than %d in %d s look like two machines that talk",
+                "email: mail %d of %s is not answered: so many of them look like two machines that talk",
                 uid,
                 incoming.account,
-                LOOP_MAILS,
-                LOOP_SECONDS,
             )
             return True
         return False

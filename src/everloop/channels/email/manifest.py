@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct, structs
 
 from ...errors import SettingsError
 from ...ports.channel import Manifest, Setup, SetupField, Traits
+from ..settings import HERE, check_names, read_settings
 from .presets import PRESETS
 
 LARGEST_FILE = (
@@ -22,8 +22,8 @@ SETUP = Setup(
         "be switched on.",
         "For gmail.com, icloud.com, yahoo.com, fastmail.com, gmx.net, web.de, posteo.de and mailbox.org the servers "
         "are known; for others give imap_host and smtp_host.",
-        "`everloop channels test email` says which authserv_id your server writes into its mails; set it, for a sender "
-        "is believed only if your server vouches for them.",
+        "`everloop channels test email` says which authserv_id your server writes into its mails; set it in the "
+        "settings file, for a sender is believed only if your server vouches for them.",
     ),
     fields=(
         SetupField("address", "The mailbox's address"),
@@ -36,7 +36,6 @@ SETUP = Setup(
 
 Security = Literal["", "tls", "starttls", "none"]
 Port = Annotated[int, Meta(ge=1, le=65535)]
-_HERE = ("127.0.0.1", "::1", "localhost")
 _IMPLICIT = (993, 465)  # where TLS is spoken from the first byte on
 
 
@@ -71,20 +70,14 @@ class MailAccount(Struct, forbid_unknown_fields=True, frozen=True):
 
 def check_keys(values: Mapping[str, Any]) -> None:
     """Raises SettingsError for one that means nothing."""
-    if unknown := [name for name in values if name not in MailAccount.__struct_fields__]:
-        known = ", ".join(MailAccount.__struct_fields__)
-        raise SettingsError(f"there is no setting channels.email.{unknown[0][:50]}; the keys here are {known}")
+    check_names("email", values, MailAccount)
 
 
 def check_settings(values: Mapping[str, Any]) -> MailAccount:
     """What they say, whole. Raises SettingsError."""
     from .addresses import BadAddress, account_of
 
-    check_keys(values)
-    try:
-        chosen = msgspec.convert(values, MailAccount, strict=False)  # a number of the environment is text
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"channels.email: {_without_values(str(error))}") from error
+    chosen = read_settings("email", values, MailAccount)
     try:
         domain = account_of(chosen.address).rpartition("@")[2]
     except BadAddress as error:
@@ -122,12 +115,8 @@ def _usual(port: int) -> Security:
 def _check_security(chosen: MailAccount) -> None:
     for kind in ("imap", "smtp"):
         host, security = getattr(chosen, f"{kind}_host"), getattr(chosen, f"{kind}_security")
-        if security == "none" and host not in _HERE and not chosen.allow_plain_text:
+        if security == "none" and host not in HERE and not chosen.allow_plain_text:
             raise SettingsError(
                 f"channels.email.{kind}_security is none, so that anyone in between could read the password; this is "
                 f"taken for this machine alone, or with channels.email.allow_plain_text"
             )
-
-
-def _without_values(sentence: str) -> str:
-    return sentence.partition(" - at")[0] + sentence.partition(" - at")[2].replace("`$.", " at ").rstrip("`")

@@ -14,7 +14,8 @@ from .bodies import EnclosedFile
 from .codec import Ours, ParsedMail, UnreadableMail, read_mail
 from .connections import MailServers
 from .imap import Imap, ImapError
-from .listening import LoopGuard, MailListener
+from .listening import MailListener
+from .loops import LoopGuard
 from .manifest import MANIFEST, MailAccount
 from .writing import write_mail
 

@@ -10,21 +10,30 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...ports import Http
-from ...ports.channel_state import ChannelState
+from ...ports.channel_state import ChannelRecords
+from ..settings import needs_extra
+from .e2ee import NEEDS_EXTRA, has_extra
 from .login import log_in
-from .manifest import LOGIN, MANIFEST, SETUP, MatrixSettings, check_keys, check_settings, needs_extra
+from .manifest import LOGIN, MANIFEST, SETUP, MatrixSettings, check_keys, check_settings
 
 if TYPE_CHECKING:
     from .wire import Matrix
 
-__all__ = ["LOGIN", "MANIFEST", "SETUP", "MatrixSettings", "check_keys", "check_settings", "log_in", "open_channel"]
+__all__ = [
+    "LOGIN", "MANIFEST", "SETUP", "MatrixSettings", "advise", "check_keys", "check_settings", "log_in", "open_channel",
+]  # fmt: skip
 
 
-def open_channel(values: Mapping[str, Any], http: Http, state: ChannelState | None = None) -> "Matrix":
+def advise() -> str:
+    """What whoever runs us can do better; "": nothing."""
+    return "" if has_extra() else NEEDS_EXTRA[:1].upper() + NEEDS_EXTRA[1:]
+
+
+def open_channel(values: Mapping[str, Any], http: Http, state: ChannelRecords | None = None) -> "Matrix":
     """The channel that these settings describe. Raises SettingsError."""
     chosen = check_settings(values)
     try:
         from .wire import Matrix  # loads markdown-it-py, which nobody needs before a channel is opened
     except ImportError as error:
-        raise needs_extra(error) from error
+        raise needs_extra("channels.matrix", error) from error
     return Matrix(chosen, http, state)

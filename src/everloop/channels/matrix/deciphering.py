@@ -2,15 +2,16 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...errors import ProviderError
+from ...errors import ChannelDown, ProviderError, Undeliverable
 from .codec import RoomEvent
+from .e2ee.encrypted_rooms import ENCRYPTION, EncryptedRooms
 from .e2ee.waiting import TOO_LATE, WaitingMessage, WaitingMessages
 from .homeserver import HomeserverRefused
+from .sending import EventSender
 from .sync import Happened, Synced
 from .writing import message_of, transaction_of
 
@@ -21,16 +22,17 @@ _log = logging.getLogger("everloop.channels.matrix")
 
 AGAIN = 30.0  # seconds after which a device that was unknown may have told its keys
 
-Put = Callable[[str, str, dict[str, Any]], Awaitable[str]]
-
 
 class Deciphering:
-    """Of whoever listens. Raises as Homeserver and ChannelState do."""
+    """Of whoever listens. Raises as Homeserver and ChannelRecords do."""
 
-    def __init__(self, encryption: "Encryption", waiting: WaitingMessages, put: Put) -> None:
+    def __init__(
+        self, encryption: "Encryption", rooms: EncryptedRooms, waiting: WaitingMessages, events: EventSender
+    ) -> None:
         self._encryption = encryption
+        self._rooms = rooms
         self._waiting = waiting
-        self._put = put
+        self._events = events
         self._is_due = True  # what waits is tried again
         self._tried = 0.0
 
@@ -45,18 +47,20 @@ class Deciphering:
     async def read(self, room: str, happened: Happened) -> Happened:
         """With what could be read in place of what was encrypted; what has no key yet waits. In an encrypted room
         nothing is heard that is not: anybody at the homeserver could have written it in another's name."""
+        if any(event.type == "m.room.member" for event in happened.state):
+            self._encryption.note_members(room)
         is_encrypted = await self._is_encrypted(room, happened)
         said = [await self._readable(room, event, is_encrypted=is_encrypted) for event in happened.said]
         return msgspec.structs.replace(happened, said=tuple(event for event in said if event))
 
     async def _is_encrypted(self, room: str, happened: Happened) -> bool:
         """Before any of this happened."""
-        was = await self._encryption.note(room, happened.state)
-        is_begun = any(event.type == "m.room.encryption" for event in happened.state)
+        was = await self._rooms.note(room, happened.state)
+        is_begun = any(event.type == ENCRYPTION for event in happened.state)
         if was or is_begun or not any(event.type == "m.room.message" for event in happened.said):
             return was
         try:
-            return await self._encryption.is_encrypted(room)
+            return await self._rooms.is_heard_encrypted(room)
         except HomeserverRefused as error:
             if not error.is_final:
                 raise
@@ -100,8 +104,8 @@ class Deciphering:
         for late in self._waiting.late():
             try:
                 told = message_of(TOO_LATE, "", notice=True)
-                await self._put(late.room, transaction_of("late", late.event.event_id), told)
-            except (HomeserverRefused, ProviderError) as error:
+                await self._events.put(late.room, transaction_of("late", late.event.event_id), told)
+            except (HomeserverRefused, ProviderError, ChannelDown, Undeliverable) as error:
                 _log.info("matrix: %s", error)
             self._waiting.tell(late)
         await self._waiting.keep()

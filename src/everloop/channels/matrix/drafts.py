@@ -7,13 +7,11 @@ process sends in, for what it shows afterwards it knows; and again after one of 
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .codec import RoomEvent, read_event
+from .device import OurDevice
 from .homeserver import Homeserver, HomeserverRefused, path_of
-
-if TYPE_CHECKING:
-    from .e2ee.encryption import Encryption
 
 DRAFT = "org.everloop.draft"  # in a draft of ours: the event that it is to answer
 LATEST = 20  # messages of ours that are looked through
@@ -23,9 +21,9 @@ _REMEMBERED = 10_000
 class LeftDrafts:
     """Raises HomeserverRefused, and what Http raises."""
 
-    def __init__(self, server: Homeserver) -> None:
+    def __init__(self, server: Homeserver, device: OurDevice) -> None:
         self._server = server
-        self.encryption: Encryption | None = None
+        self._device = device
         self._seen: set[str] = set()
 
     @asynccontextmanager
@@ -61,9 +59,8 @@ class LeftDrafts:
         """Of what was edited the latest edit tells whether it is still one."""
         relations = event.unsigned.get("m.relations")
         latest = read_event(relations.get("m.replace")) if isinstance(relations, dict) else None
-        if self.encryption:
-            event = await self.encryption.look_at(room, event)
-            latest = await self.encryption.look_at(room, latest) if latest else None
+        event = await self._device.look_at(room, event)
+        latest = await self._device.look_at(room, latest) if latest else None
         content = latest.content.get("m.new_content") if latest else event.content
         return isinstance(content, dict) and event.content.get(DRAFT) == letter and content.get(DRAFT) == letter
 

@@ -23,6 +23,7 @@ _log = logging.getLogger("everloop.channels.matrix")
 SECONDS = 60.0  # for one join
 TRIES = 3
 MOST_WAITING = 100
+MOST_OF_ONE_SERVER = 20  # so that whoever runs one, with as many accounts as they like, keeps nobody else's from us
 AT_ONCE = 4
 
 
@@ -36,6 +37,10 @@ def read_invitation(room: str, us: str, state: tuple[RoomEvent, ...]) -> Invitat
     ours = [event for event in state if event.type == "m.room.member" and event.state_key == us]
     ours = [event for event in ours if event.content.get("membership") == "invite"]
     return Invitation(room, ours[-1].sender, ours[-1].content.get("is_direct") is True) if ours else None
+
+
+def _server_of(user: str) -> str:
+    return user.partition(":")[2]
 
 
 class Joining:
@@ -58,10 +63,14 @@ class Joining:
             invitation = read_invitation(room, self._us, state)
             if invitation is None or self._join == "never":
                 continue
-            if len(self.waiting) < MOST_WAITING:
+            if room in self.waiting or self._has_room_for(invitation):
                 self.waiting[room] = invitation
             else:
-                _log.warning("an invitation into a room of matrix is not followed: %d are waiting", MOST_WAITING)
+                _log.warning("an invitation into a room of matrix is not followed: too many are waiting")
+
+    def _has_room_for(self, invitation: Invitation) -> bool:
+        of_its_server = sum(_server_of(each.by) == _server_of(invitation.by) for each in self.waiting.values())
+        return len(self.waiting) < MOST_WAITING and of_its_server < MOST_OF_ONE_SERVER
 
     def start(self, group: asyncio.TaskGroup) -> None:
         for room in self.waiting.keys() - self._begun:

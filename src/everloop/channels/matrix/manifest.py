@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
 from ...errors import SettingsError
 from ...ports.channel import Manifest, Setup, SetupField, Traits
+from ..settings import check_address, check_names, read_settings
 
 # A homeserver drops a second send of the same transaction id from the same device: Synapse keeps them for a day.
 MANIFEST = Manifest(
@@ -47,7 +47,6 @@ LOGIN = (
     SetupField("password", "Its password, which is not kept", secret=True),
 )
 
-_HERE = ("127.0.0.1", "::1", "localhost")
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 _USER = re.compile(r"@[^:\s]+:\S+")
 
@@ -66,9 +65,7 @@ class MatrixSettings(Struct, forbid_unknown_fields=True):
 
 def check_keys(values: Mapping[str, Any]) -> None:
     """Raises SettingsError for one that means nothing."""
-    if unknown := [name for name in values if name not in MatrixSettings.__struct_fields__]:
-        known = ", ".join(MatrixSettings.__struct_fields__)
-        raise SettingsError(f"there is no setting channels.matrix.{unknown[0][:50]}; the keys here are {known}")
+    check_names("matrix", values, MatrixSettings)
 
 
 def check_settings(values: Mapping[str, Any]) -> MatrixSettings:
@@ -76,10 +73,7 @@ def check_settings(values: Mapping[str, Any]) -> MatrixSettings:
     check_keys(values)
     if values.get("join", "known") not in ("known", "always", "never"):
         raise SettingsError("channels.matrix.join is one of known, always, never")
-    try:
-        chosen = msgspec.convert(values, MatrixSettings, strict=False)  # a yes of the environment is text
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"channels.matrix: {_without_path(str(error))}") from None
+    chosen = read_settings("matrix", values, MatrixSettings)
     chosen.homeserver = checked_address(chosen.homeserver)
     if not _TOKEN.fullmatch(chosen.access_token):
         raise SettingsError("channels.matrix.access_token is empty, or has characters that no token has")
@@ -90,23 +84,8 @@ def check_settings(values: Mapping[str, Any]) -> MatrixSettings:
 
 def checked_address(homeserver: str) -> str:
     """Without a slash at its end. Raises SettingsError."""
-    try:
-        parts = urlsplit(homeserver)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _HERE):
-        raise SettingsError(
-            "channels.matrix.homeserver must begin with https:// (http:// only for this machine itself)"
-        )
-    if not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+    check_address("channels.matrix.homeserver", homeserver)
+    parts = urlsplit(homeserver)
+    if parts.query or parts.fragment or parts.username is not None:
         raise SettingsError("channels.matrix.homeserver is an address such as https://matrix.org, and nothing more")
     return homeserver.rstrip("/")
-
-
-def needs_extra(error: ImportError) -> SettingsError:
-    return SettingsError(f"channels.matrix needs the extra [channels]: pip install 'everloop[channels]' ({error})")
-
-
-def _without_path(sentence: str) -> str:
-    said, _, place = sentence.partition(" - at")
-    return said + place.replace("`$.", " at ").rstrip("`")

@@ -58,6 +58,13 @@ class RoomTroubles:
         self._met.pop(room, None)
 
 
+class NoTroubles(RoomTroubles):
+    """For whoever can wait, and ask again: only what is said for good is all that will ever be heard."""
+
+    def is_hopeless(self, room: str, error: HomeserverRefused | HostTimeout) -> bool:
+        return isinstance(error, HomeserverRefused) and error.is_final
+
+
 class Rooms:
     """What is known of rooms, until something of it changes. Raises as Homeserver does."""
 
@@ -89,6 +96,11 @@ class Rooms:
 
     def name(self, room: str, user: str) -> str:
         return self._names.get((room, user), "") or user.partition(":")[0].removeprefix("@")
+
+    def is_surely_direct(self, room: str) -> bool:
+        """As far as it need not be asked for."""
+        known = self._known.get(room)
+        return known is not None and known.direct
 
     async def standing(self, room: str) -> RoomStanding:
         known = self._known.get(room)

@@ -77,7 +77,7 @@ class _Answer(Struct):
     next_batch: str
     rooms: _Rooms = msgspec.field(default_factory=_Rooms)
     to_device: _Events = msgspec.field(default_factory=_Events)
-    device_one_time_keys_count: dict[str, Any] = {}
+    device_one_time_keys_count: dict[str, Any] | None = None
     device_unused_fallback_key_types: list[Any] | None = None
 
 
@@ -111,14 +111,14 @@ class SyncReader:
         happened = await each_of(rooms.items(), lambda each: self._happened(each[0], each[1], since))
         joined = dict(zip(rooms, happened, strict=True))
         invited = {room: _events(each.invite_state.events) for room, each in answer.rooms.invite.items()}
-        left, unused = answer.device_one_time_keys_count, answer.device_unused_fallback_key_types
+        unused = answer.device_unused_fallback_key_types
         return Synced(
             answer.next_batch,
             joined,
             invited,
             tuple(each for each in answer.to_device.events if isinstance(each, dict)),
-            int(left.get(_KEYS, 0)) if isinstance(left.get(_KEYS, 0), int) else None,
-            unused is not None and _KEYS not in unused,
+            _keys_left(answer.device_one_time_keys_count),
+            fallback_used=unused is not None and _KEYS not in unused,
         )
 
     async def _ask(self, since: str) -> _Answer:
@@ -207,6 +207,11 @@ class _Pages:
         ended = page.get("end")
         self._start = ended if isinstance(ended, str) and ended != start else ""
         return _events(page.get("chunk"))
+
+
+def _keys_left(counts: dict[str, Any] | None) -> int | None:
+    left = counts.get(_KEYS, 0) if counts is not None else None
+    return left if isinstance(left, int) else None
 
 
 def _membership_before(event: RoomEvent) -> str:

@@ -4,20 +4,21 @@ import logging
 import secrets
 from collections.abc import Awaitable
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from ...core.mail import Address, Outbound, ReplyTo
-from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable, VaultLocked
+from ...errors import ChannelDown, ProviderError, Undeliverable, VaultLocked
 from ...ports import Deliver, Http
 from ...ports.channel import FileRef, OutgoingFile, OutgoingPart, Probed, Rendered
-from ...ports.channel_state import ChannelState
+from ...ports.channel_state import ChannelRecords
 from ..text import MATRIX, draft, render
-from .codec import APPROVAL, NO, YES, OurAccount, media_of, relation_of, secret_in
+from .codec import APPROVAL, NO, PRIVATE, YES, media_of, relation_of, secret_in
 from .deciphering import Deciphering
+from .device import OurDevice
 from .direct import DirectChats
 from .drafts import LeftDrafts, marked
-from .e2ee import OTHER_KEYS, has_extra, opened_encryption
-from .e2ee.attachments import decrypted, encrypted
+from .e2ee.attachments import decrypted
+from .e2ee.encrypted_rooms import EncryptedRooms
 from .e2ee.waiting import WaitingMessages
 from .encrypted import UnreadableRooms
 from .homeserver import Homeserver, HomeserverRefused, OversizedReply, path_of, unheard, unsent
@@ -25,21 +26,10 @@ from .joining import Joining
 from .listening import MatrixListener
 from .lookup import Lookup
 from .manifest import MANIFEST, MatrixSettings
-from .rooms import Rooms, RoomTroubles
+from .rooms import NoTroubles, Rooms, RoomTroubles
+from .sending import EventSender
 from .sync import SyncReader
-from .writing import (
-    file_message,
-    message_of,
-    related,
-    replacing,
-    reply_of,
-    room_of,
-    thread_of,
-    transaction_of,
-)
-
-if TYPE_CHECKING:
-    from .e2ee.encryption import Encryption
+from .writing import message_of, related, replacing, reply_of, room_of, thread_of, transaction_of
 
 _log = logging.getLogger("everloop.channels.matrix")
 
@@ -52,30 +42,28 @@ class Matrix:
 
     manifest = MANIFEST
 
-    def __init__(self, chosen: MatrixSettings, http: Http, state: ChannelState | None = None) -> None:
-        """Without `state`, or without the extra [matrix-e2ee], encrypted messages are not read."""
+    def __init__(self, chosen: MatrixSettings, http: Http, state: ChannelRecords | None = None) -> None:
+        """Without `state`, or without the extra [matrix-e2ee], encrypted messages are neither read nor written."""
         self._chosen = chosen
         self._state = state
         self._server = Homeserver(chosen.homeserver, chosen.access_token, http)
-        self._lookup = Lookup(self._server)
-        self._left = LeftDrafts(self._server)
+        self._device = OurDevice(self._server, state, chosen.user_id)
+        self._encrypted = EncryptedRooms(self._server, state)
+        self._events = EventSender(self._server, self._device, self._encrypted)
+        self._lookup = Lookup(self._server, self._device)
+        self._left = LeftDrafts(self._server, self._device)
         self._troubles = RoomTroubles()
-        self._us: OurAccount | None = None
-        self._device = ""
-        self._encryption: Encryption | None = None
-        self._is_asked = False
+        self._rooms: Rooms | None = None  # as whoever listens knows them
 
     async def run(self, deliver: Deliver, resume: str) -> None:
         """Raises ChannelRefused when the token is not accepted; a connection that is lost is the supervisor's."""
         try:
-            us = await self._whoami()
-            rooms = Rooms(self._server, us.user, self._troubles)
-            encryption = await self._ours()
-            waiting = WaitingMessages(self._state, us.user, self._device) if self._state and encryption else None
+            us = await self._device.account()
+            self._rooms = rooms = Rooms(self._server, us.user, self._troubles)
             await MatrixListener(
                 self._server,
                 SyncReader(self._server, us.user, self._troubles),
-                Deciphering(encryption, waiting, self._put) if encryption and waiting else None,
+                await self._deciphering(us.user),
                 us,
                 rooms,
                 self._lookup,
@@ -88,45 +76,37 @@ class Matrix:
             raise _heard(group.exceptions[0]) from group
         except HomeserverRefused as error:
             raise unheard(error) from error
+        finally:
+            self._rooms = None  # nobody tells of changes any more
 
-    async def _whoami(self) -> OurAccount:
-        """Raises HomeserverRefused, ChannelRefused."""
-        if self._us is None:
-            said = await self._server.get(path_of("account", "whoami"))
-            user, self._device = str(said.get("user_id", "")), str(said.get("device_id") or "")
-            if self._chosen.user_id and self._chosen.user_id != user:
-                raise ChannelRefused(
-                    f"channels.matrix.access_token is that of {user}, and channels.matrix.user_id says "
-                    f"{self._chosen.user_id}: correct one of them"
-                )
-            self._us = OurAccount(user, await self._display_name(user))
-        return self._us
-
-    async def _ours(self) -> "Encryption | None":
-        """None where encrypted messages are not read. Raises HomeserverRefused, ChannelRefused, VaultLocked."""
-        us = await self._whoami()
-        if self._is_asked or not self._state or not self._device:
-            return self._encryption
-        opened = opened_encryption(self._server, self._state, us.user, self._device)
-        if opened and await opened.is_ours():
-            self._encryption = self._lookup.encryption = self._left.encryption = opened
-        elif opened:
-            _log.warning("matrix: %s", OTHER_KEYS)
-        self._is_asked = True
-        return self._encryption
-
-    async def _display_name(self, user: str) -> str:
+    async def _private(self, address: Address, room: str) -> str:
+        """The room. What is for one person is not said there once others read it. Raises ChannelDown, Undeliverable."""
+        if not address.chat.startswith(PRIVATE) or (self._rooms and self._rooms.is_surely_direct(room)):
+            return room
+        us = await _calling(self._device.account())
         try:
-            name = (await self._server.get(path_of("profile", user, "displayname"))).get("displayname")
-        except HomeserverRefused:
-            return ""
-        return name if isinstance(name, str) else ""
+            standing = await _calling(Rooms(self._server, us.user, NoTroubles()).standing(room))
+        except ProviderError as error:
+            raise ChannelDown(str(error)) from error
+        if not standing.direct:
+            raise Undeliverable("others have come into this room, or could: what is for one person is not said there")
+        return room
+
+    async def _deciphering(self, us: str) -> Deciphering | None:
+        """None where encrypted messages are not read."""
+        encryption = await self._device.encryption()
+        if encryption is None or self._state is None:
+            _log.info("matrix: %s", await self._device.hindrance())
+            return None
+        waiting = WaitingMessages(self._state, us, self._device.id)
+        return Deciphering(encryption, self._encrypted, waiting, self._events)
 
     def render(self, outbound: Outbound) -> tuple[Rendered, ...]:
         return render(outbound.text, MATRIX)
 
     async def send(self, part: OutgoingPart) -> str:
-        room, transaction = _room(part.address, part.reply_to), transaction_of(part.key)
+        room = await self._private(part.address, _room(part.address, part.reply_to))
+        transaction = transaction_of(part.key)
         [*carried] = [file for file in part.files if file.data]
         if carried and not part.text.strip():
             return await self._send_file(part, carried[0], room)
@@ -141,16 +121,16 @@ class Matrix:
             draft = await self._left_draft(room, part.reply_to)
         if draft:
             try:
-                await _calling(self._put(room, transaction, replacing(content, draft)))
+                await _calling(self._events.put(room, transaction, replacing(content, draft)))
                 return draft
             except Undeliverable:
                 await self._forget(room, draft)
         thread = thread_of(part.address, part.reply_to)
-        return await _calling(self._put(room, transaction, related(content, part.reply_to, thread)))
+        return await _calling(self._events.put(room, transaction, related(content, part.reply_to, thread)))
 
     async def _left_draft(self, room: str, reply_to: ReplyTo) -> str:
         there = reply_of(reply_to)
-        us = await _calling(self._whoami())
+        us = await _calling(self._device.account())
         return await _calling(self._left.take(room, us.user, there.event if there else ""))
 
     def _content(self, part: OutgoingPart) -> dict[str, Any]:
@@ -166,27 +146,9 @@ class Matrix:
         return {**content, APPROVAL: part.approval} if part.approval else content
 
     async def _send_file(self, part: OutgoingPart, file: OutgoingFile, room: str) -> str:
-        encryption = await _calling(self._ours())
-        is_encrypted = await _calling(encryption.is_encrypted(room)) if encryption else False
-        if is_encrypted:
-            data, sealed = encrypted(file.data)
-            url = await _calling(self._server.upload("file", "application/octet-stream", data))
-        else:
-            sealed, url = None, await _calling(self._server.upload(file.name, file.mime, file.data))
-        content = file_message(file.name, file.mime, len(file.data), url, sealed)
+        content = await _calling(self._events.upload(room, file))
         content = related(content, part.reply_to, thread_of(part.address, part.reply_to))
-        return await _calling(self._put(room, transaction_of(part.key), content))
-
-    async def _put(
-        self, room: str, transaction: str, content: dict[str, Any], kind: str = "m.room.message", draft: bool = False
-    ) -> str:
-        """Reactions are never encrypted, on Matrix: who has reacted to what is counted by homeservers."""
-        encryption = await self._ours() if kind == "m.room.message" else None
-        if encryption and await encryption.is_encrypted(room):
-            content = await encryption.encrypt(room, kind, content, draft=draft)
-            kind = "m.room.encrypted"
-        said = await self._server.put(path_of("rooms", room, "send", kind, transaction), content)
-        return str(said["event_id"])
+        return await _calling(self._events.put(room, transaction_of(part.key), content))
 
     async def _offer_answers(self, room: str, question: str) -> None:
         """A reaction that stands there already is pressed with one touch."""
@@ -199,7 +161,9 @@ class Matrix:
     async def _annotate(self, room: str, event: str, key: str) -> None:
         relation = {"rel_type": "m.annotation", "event_id": event, "key": key}
         try:
-            await self._put(room, transaction_of("reaction", event, key), {"m.relates_to": relation}, "m.reaction")
+            await self._events.put(
+                room, transaction_of("reaction", event, key), {"m.relates_to": relation}, "m.reaction"
+            )
         except HomeserverRefused as error:
             if error.code != "M_DUPLICATE_ANNOTATION":
                 raise
@@ -215,18 +179,19 @@ class Matrix:
         if not text:
             await _calling(self._redact(room, shown))
             return ""
+        await self._private(address, room)
         written, there = draft(text, MATRIX), reply_of(reply_to)
         content = message_of(written.text, written.plain, notice=self._chosen.notices)
         content = marked(content, there.event if there else "")
         if shown := shown or await self._left_draft(room, reply_to):
-            await _calling(self._put(room, secrets.token_hex(16), replacing(content, shown), draft=True))
+            await _calling(self._events.put(room, secrets.token_hex(16), replacing(content, shown), draft=True))
             return shown
         content = related(content, reply_to, thread_of(address, reply_to))
         async with self._left.showing(room):
-            return await _calling(self._put(room, secrets.token_hex(16), content, draft=True))
+            return await _calling(self._events.put(room, secrets.token_hex(16), content, draft=True))
 
     async def signal(self, address: Address, what: Literal["typing", "done"], reply_to: ReplyTo) -> None:
-        us = await _calling(self._whoami())
+        us = await _calling(self._device.account())
         told = {"typing": True, "timeout": 30_000} if what == "typing" else {"typing": False}
         await _calling(self._server.put(path_of("rooms", _room(address, reply_to), "typing", us.user), told))
 
@@ -260,11 +225,11 @@ class Matrix:
             raise ChannelDown(str(error)) from error
 
     async def replace(self, address: Address, sent: str, text: Rendered) -> None:
-        room = _room(address, ReplyTo(""))
+        room = await self._private(address, _room(address, ReplyTo("")))
         content = message_of(text.text, text.plain, notice=self._chosen.notices)
         original = await self._original(room, sent)
         transaction = transaction_of("replace", original, text.text)
-        await _calling(self._put(room, transaction, replacing(content, original)))
+        await _calling(self._events.put(room, transaction, replacing(content, original)))
 
     async def withdraw(self, address: Address, sent: str) -> None:
         room = _room(address, ReplyTo(""))
@@ -289,14 +254,14 @@ class Matrix:
             _log.info("a draft of matrix is left: %s", error)
 
     async def chat_with(self, account: str) -> str:
-        us = await _calling(self._whoami())
+        us = await _calling(self._device.account())
         rooms = Rooms(self._server, us.user, self._troubles)  # as they are now
         return await _calling(DirectChats(self._server, rooms, us.user).find_or_make(account))
 
     async def probe(self) -> Probed:
         try:
             said = await self._server.get("/_matrix/client/versions")
-            us = await self._whoami()
+            us = await self._device.account()
         except HomeserverRefused as error:
             raise unheard(error) from error
         except ProviderError as error:
@@ -305,8 +270,8 @@ class Matrix:
         versions = said.get("versions") if isinstance(said, dict) else None
         if not isinstance(versions, list) or not any(str(each).startswith("v1.") for each in versions):
             missing.append("the homeserver is older than version 1.1 of the specification: update it")
-        if self._state and has_extra() and await _calling(self._ours()) is None:
-            missing.append(OTHER_KEYS)
+        if self._state and (hindrance := await _calling(self._device.hindrance())):
+            missing.append(hindrance)
         return Probed(account=us.user, missing=tuple(missing), link=f"https://matrix.to/#/{us.user}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import SettingsError
 from ...ports import Http, WebSockets
+from ..settings import needs_extra
 from .manifest import MANIFEST, SETUP, check_keys, check_settings
 
 if TYPE_CHECKING:
@@ -22,8 +23,7 @@ def open_channel(values: Mapping[str, Any], http: Http) -> "SlackChannel":
     try:
         from .wire import SlackChannel  # loads markdown-it-py, which only those need who use a channel
     except ImportError as error:
-        why = "needs the extra [channels]: pip install 'everloop[channels]'"
-        raise SettingsError(f"channels.slack {why} ({error})") from error
+        raise needs_extra("channels.slack", error) from error
     if chosen.mode == "socket" and not isinstance(http, WebSockets):
         raise SettingsError('channels.slack.mode "socket" needs a network with WebSockets; "events" does without')
     return SlackChannel(chosen, http)

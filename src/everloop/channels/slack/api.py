@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ...errors import ChannelDown, ChannelRefused, HostFailed, HostHungUp, HostUnreachable, ProviderError
 from ...ports import Http
+from ..wellformed import read_json
 from .refusals import UNSURE, SlackRefused, refused, to_enter, to_send
 
 SECONDS = 20.0
@@ -110,7 +111,7 @@ def _reply(method: str, status: int, headers: Mapping[str, str], body: bytes) ->
     if status >= 500:
         raise HostFailed(f"Slack answers {status} to {method}")
     try:
-        fields = msgspec.json.decode(body, type=dict[str, Any])
+        fields = read_json(body, dict[str, Any])
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise HostFailed(f"Slack answers {method} with something that is not of its API") from error
     if fields.get("ok") is not True:

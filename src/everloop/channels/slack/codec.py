@@ -17,6 +17,7 @@ from .words import MENTION, addressed, commanded, plain, typed
 APPROVE, DENY = "everloop_approve", "everloop_deny"
 _SPOKEN = (None, "file_share", "thread_broadcast", "me_message", "bot_message")
 QUOTED = 4_000  # characters of what somebody passes on
+PASSED_ON = "[passed on]"
 _GONE = ("tombstone", "hidden_by_limit", "external")
 
 Fields = Mapping[str, Any]
@@ -72,7 +73,7 @@ class SlackReader(Struct, frozen=True):
         chat, ts, author = _text(event, "channel"), _text(message, "ts"), self._author(payload, message)
         if not chat or not ts or not author:
             return None
-        words, mentioned = addressed(_text(message, "text") or _attached(message), self.me.user)
+        words, mentioned = addressed(_own_words(message), self.me.user)
         direct, thread = _is_direct(event), self._thread(event, message)
         files = _maps(message.get("files"))
         refs = {str(each.get("id")): _file(each) for each in files if each.get("mode") not in _GONE}
@@ -84,11 +85,11 @@ class SlackReader(Struct, frozen=True):
             chat=chat,
             thread=thread,
             account=author,
-            text="\n".join([commanded(plain(words, names)), *links]).strip(),
+            text=_with_others(commanded(plain(words, names)).strip(), plain(_attached(message), names), links),
             direct=direct,
             mentioned=mentioned or event.get("type") == "app_mention",
             replies=message.get("parent_user_id") == self.me.user,
-            quoted=plain(_shared(message), names)[:QUOTED],
+            quoted=plain(_shared(message), names)[:QUOTED] if words.strip() else "",
             reply_to=written(place),
             server=_text(payload, "team_id"),
             name=names.get(user, ""),
@@ -138,8 +139,9 @@ class SlackReader(Struct, frozen=True):
 _OURS = ("team_id", "enterprise_id", "context_team_id", "context_enterprise_id")
 
 
-def press(payload: Fields, name: str = "") -> Incoming | None:
-    """A button of a question, as what one would type; None for anything else that can be pressed."""
+def press(payload: Fields, workspace: str = "") -> Incoming | None:
+    """A button of a question, as what one would type; None for anything else that can be pressed. `workspace` is our
+    own: in a channel that two share, Slack may name that of whoever presses."""
     ours = [each for each in _maps(payload.get("actions")) if each.get("action_id") in (APPROVE, DENY)]
     if payload.get("type") != "block_actions" or not ours:
         return None
@@ -148,7 +150,7 @@ def press(payload: Fields, name: str = "") -> Incoming | None:
     ts = _text(held, "message_ts") or _text(message, "ts")
     thread = _text(held, "thread_ts") or _text(message, "thread_ts")
     team, home = _text(payload.get("team"), "id"), _text(user, "team_id")
-    foreign = home and team and home != team and not payload.get("enterprise")
+    foreign = home and home != (workspace or team) and not payload.get("enterprise")
     word = "/approve" if ours[0]["action_id"] == APPROVE else "/deny"
     return Incoming(
         event=f"{chat}:{ts}:press:{_text(ours[0], 'action_ts')}:{_text(user, 'id')}",
@@ -161,17 +163,18 @@ def press(payload: Fields, name: str = "") -> Incoming | None:
         replies=True,
         reply_to=written(SlackPlace(chat, ts, thread, _text(user, "id"), team)),
         server=team,
-        name=name or _text(user, "username"),
+        name=_text(user, "username"),
     )
 
 
-def slash(payload: Fields) -> Incoming:
-    """`/everloop …`, wherever it was typed."""
+def slash(payload: Fields, ours: str = "") -> Incoming:
+    """`/everloop …`, wherever it was typed, also by somebody of another workspace than `ours`."""
     chat, user, team = (_text(payload, name) for name in ("channel_id", "user_id", "team_id"))
+    foreign = ours and team and team != ours and not _text(payload, "enterprise_id")
     return Incoming(
         event=f"command:{_text(payload, 'trigger_id')}",
         chat=chat,
-        account=user,
+        account=f"{user}@{team}" if foreign else user,
         text=typed(plain(_text(payload, "text"))),
         direct=_text(payload, "channel_name") == "directmessage" or chat.startswith("D"),
         mentioned=True,
@@ -256,6 +259,20 @@ def _shared(message: Fields) -> str:
 
 
 def _attached(message: Fields) -> str:
-    """Of a bot whose message has no text of its own."""
     attached = _maps(message.get("attachments"))
     return "\n".join(filter(None, (_text(each, "text") or _text(each, "fallback") for each in attached)))
+
+
+def _own_words(message: Fields) -> str:
+    """Bots write what they say as an attachment; a person's attachments are what others have written."""
+    is_own = message.get("bot_id") and not _shared(message)
+    return _text(message, "text") or (_attached(message) if is_own else "")
+
+
+def _with_others(own: str, attached: str, links: list[str]) -> str:
+    """What was written by somebody else is told as such, where nothing stands before it: it is no command of whoever
+    passes it on."""
+    if own:
+        return "\n".join([own, *links])
+    others = "\n".join(filter(None, [attached, *links])).strip()
+    return f"{PASSED_ON}\n{others}" if others else ""

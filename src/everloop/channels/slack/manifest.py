@@ -3,13 +3,13 @@
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
 from ...errors import SettingsError
 from ...ports.channel import Manifest, Setup, SetupField, Traits
+from ..settings import check_address, check_names, read_settings
+from .app_manifest import link_to_new_app
 
 MANIFEST = Manifest(
     "slack",
@@ -44,8 +44,8 @@ SCOPES: Mapping[str, str] = {
 SETUP = Setup(
     title="Slack",
     steps=(
-        "Open https://api.slack.com/apps, choose Create New App, then From a manifest, and paste the manifest of "
-        "docs/channels-slack.md.",
+        "Open this link, which has all that the app needs, choose your workspace and press Create: "
+        f"{link_to_new_app(SCOPES)}",
         "Under Basic Information, App-Level Tokens, generate one with the scope connections:write: it begins with "
         "xapp-.",
         "Under Install App, install it to your workspace: the Bot User OAuth Token begins with xoxb-.",
@@ -53,7 +53,9 @@ SETUP = Setup(
     ),
     fields=(
         SetupField("bot_token", "The Bot User OAuth Token (xoxb-…)", secret=True),
-        SetupField("app_token", "The app-level token (xapp-…)", secret=True, optional=True),
+        SetupField(
+            "app_token", "The app-level token (xapp-…), unless Slack is to call the gateway", secret=True, optional=True
+        ),
         SetupField(
             "signing_secret", "The Signing Secret, if Slack is to call the gateway instead", secret=True, optional=True
         ),
@@ -61,7 +63,6 @@ SETUP = Setup(
 )
 
 MODES = ("socket", "events")
-_HERE = ("127.0.0.1", "::1", "localhost")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
@@ -81,18 +82,12 @@ class SlackSettings(Struct, forbid_unknown_fields=True):
 
 def check_keys(values: Mapping[str, Any]) -> None:
     """Raises SettingsError for one that means nothing."""
-    if unknown := [name for name in values if name not in SlackSettings.__struct_fields__]:
-        known = ", ".join(SlackSettings.__struct_fields__)
-        raise SettingsError(f"there is no setting channels.slack.{unknown[0][:50]}; the keys here are {known}")
+    check_names("slack", values, SlackSettings)
 
 
 def check_settings(values: Mapping[str, Any]) -> SlackSettings:
     """Raises SettingsError, with no value of a secret in it."""
-    check_keys(values)
-    try:
-        chosen = msgspec.convert(values, SlackSettings, strict=False)  # what comes from the environment is text
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"channels.slack: {_without_values(str(error))}") from error
+    chosen = read_settings("slack", values, SlackSettings)
     if not chosen.mode:
         chosen.mode = "events" if chosen.signing_secret and not chosen.app_token else "socket"
     if chosen.mode not in MODES:
@@ -105,24 +100,10 @@ def check_settings(values: Mapping[str, Any]) -> SlackSettings:
         why = "is the Signing Secret under Basic Information; without it nobody could tell Slack from a stranger"
         raise SettingsError(f"channels.slack.signing_secret {why}")
     for name in ("api_url", "files_url"):
-        _check_url(name, getattr(chosen, name))
+        check_address(f"channels.slack.{name}", getattr(chosen, name))
     return chosen
 
 
 def _check_token(name: str, token: str, beginning: str, where: str) -> None:
     if not token.startswith(beginning) or not _TOKEN.fullmatch(token):
         raise SettingsError(f"channels.slack.{name} begins with {beginning}: it is {where} of your app")
-
-
-def _check_url(name: str, url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        here = parts.scheme == "http" and parts.hostname in _HERE
-    except ValueError as error:
-        raise SettingsError(f"channels.slack.{name} is no web address") from error
-    if not parts.hostname or (parts.scheme != "https" and not here):
-        raise SettingsError(f"channels.slack.{name} must begin with https:// (http:// only for this machine itself)")
-
-
-def _without_values(sentence: str) -> str:
-    return sentence.partition(" - at")[0] + sentence.partition(" - at")[2].replace("`$.", " at ").rstrip("`")

@@ -14,6 +14,7 @@ import msgspec
 
 from ...errors import ChannelDown, ChannelRefused, ProviderError, SettingsError, SocketClosed
 from ...ports import SocketTerms, WebSocket, WebSockets
+from ..wellformed import read_json
 from .api import SlackApi
 from .codec import chat_of
 
@@ -155,7 +156,7 @@ async def _hello(link: _Link) -> None:
 
 def _decoded(message: str | bytes) -> Mapping[str, Any]:
     try:
-        decoded = msgspec.json.decode(message)
+        decoded = read_json(message)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
     return decoded if isinstance(decoded, dict) else {}

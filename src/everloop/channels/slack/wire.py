@@ -15,6 +15,7 @@ from ...ports import Deliver, Http
 from ...ports.channel import FileRef, Hook, HookAnswer, HookRequest, Incoming, OutgoingPart, Probed, Rendered
 from ...readings.keys import name_of
 from ..text import SLACK, render
+from ..wellformed import read_json
 from .api import SlackApi
 from .codec import SlackReader, is_begun_by, people_in, place_of, press, seconds_of, slash
 from .drafts import SlackDrafts
@@ -125,7 +126,7 @@ class SlackChannel:
             case "interactive":
                 await self._pressed(payload, deliver)
             case "slash_commands":
-                await self._typed(slash(payload), deliver)
+                await self._typed(slash(payload, (await self._people.me()).team), deliver)
 
     async def _read(self, payload: Mapping[str, Any]) -> Incoming | None:
         me = await self._people.me()
@@ -138,7 +139,7 @@ class SlackChannel:
         return structs.replace(incoming, replies=await self._threads.are_ours(incoming.chat, incoming.thread, me.user))
 
     async def _pressed(self, payload: Mapping[str, Any], deliver: Deliver) -> None:
-        incoming = press(payload)
+        incoming = press(payload, (await self._people.me()).team)
         if incoming is None:
             return
         names = await self._people.names([incoming.account])
@@ -274,10 +275,10 @@ class SlackChannel:
 def _posted(request: HookRequest) -> tuple[str, Mapping[str, Any]]:
     """What it is and what it says. Raises ValueError, DecodeError."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
-        return "events_api", msgspec.json.decode(request.body, type=dict[str, Any])
+        return "events_api", read_json(request.body, dict[str, Any])
     form = {name: values[0] for name, values in parse_qs(request.body.decode(), max_num_fields=100).items()}
     if "payload" in form:
-        return "interactive", msgspec.json.decode(form["payload"].encode(), type=dict[str, Any])
+        return "interactive", read_json(form["payload"], dict[str, Any])
     return ("slash_commands" if "command" in form else ""), form
 
 

@@ -7,8 +7,8 @@ the channel is opened.
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import SettingsError
 from ...ports import Channel, Http
+from ..settings import needs_extra
 from .manifest import MANIFEST, SETUP, check_keys, check_settings
 
 
@@ -18,8 +18,7 @@ def open_channel(values: Mapping[str, Any], http: Http) -> Channel:
     try:
         from .wire import opened  # loads markdown-it-py
     except ImportError as error:
-        why = "needs the extra [channels]: pip install 'everloop[channels]'"
-        raise SettingsError(f"channels.telegram {why} ({error})") from error
+        raise needs_extra("channels.telegram", error) from error
     return opened(chosen, http)
 
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ...errors import ChannelDown, ChannelRefused, HostFailed, HostHungUp, HostUnreachable, ProviderError, Undeliverable
 from ...ports import Http
+from ..wellformed import read_json
 from .calls import Params, Upload, form
 from .manifest import LARGEST_FETCHED
 
@@ -149,7 +150,7 @@ def decoded(result: msgspec.Raw, type: type[Value]) -> Value:
 
 def _read(body: bytes) -> _Envelope | None:
     try:
-        return msgspec.json.decode(body, type=_Envelope)
+        return read_json(body, _Envelope)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from ...core.mail import ReplyTo
 from ...ports.channel import FileRef, Incoming
+from ..wellformed import read_json
 from .updates import (
     CallbackQuery,
     MessageEntity,
@@ -52,9 +53,9 @@ class TelegramReply(Struct, frozen=True):
 def read(raw: bytes | msgspec.Raw) -> TelegramUpdate | UpdateNumber:
     """An update; only its number where it is not one of those that we know. Raises msgspec.DecodeError without one."""
     try:
-        return msgspec.json.decode(raw, type=TelegramUpdate)
+        return read_json(raw, TelegramUpdate)
     except msgspec.ValidationError:
-        return msgspec.json.decode(raw, type=UpdateNumber)
+        return read_json(raw, UpdateNumber)
 
 
 def parse(update: TelegramUpdate, me: TelegramBot) -> Incoming | Press | None:

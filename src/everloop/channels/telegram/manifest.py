@@ -3,13 +3,12 @@
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
 from ...errors import SettingsError
 from ...ports.channel import Manifest, Setup, SetupField, Traits
+from ..settings import check_address, check_names, read_settings
 
 LARGEST_SENT = 50_000_000  # bytes of a file that a bot may send,
 LARGEST_FETCHED = 20_000_000  # and of one that it may fetch
@@ -40,7 +39,6 @@ SETUP = Setup(
 
 _TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+", re.ASCII)
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,256}", re.ASCII)
-_HERE = ("127.0.0.1", "::1", "localhost")
 
 
 class TelegramSettings(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -61,44 +59,27 @@ class TelegramSettings(Struct, forbid_unknown_fields=True, kw_only=True):
 
 def check_keys(values: Mapping[str, Any]) -> None:
     """Raises SettingsError for one that means nothing."""
-    if unknown := [name for name in values if name not in TelegramSettings.__struct_fields__]:
-        known = ", ".join(TelegramSettings.__struct_fields__)
-        raise SettingsError(f"there is no setting channels.telegram.{unknown[0][:50]}; the keys here are {known}")
+    check_names("telegram", values, TelegramSettings)
 
 
 def check_settings(values: Mapping[str, Any]) -> TelegramSettings:
     """What they say. Raises SettingsError, which tells no token."""
-    check_keys(values)
     if not values.get("token"):
+        check_keys(values)
         raise SettingsError("channels.telegram.token is missing: @BotFather in Telegram gives you one (/newbot)")
-    try:
-        chosen = msgspec.convert({**values, "token": str(values["token"]).strip()}, TelegramSettings, strict=False)
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"channels.telegram{_place(str(error))}") from error
+    chosen = read_settings("telegram", {**values, "token": str(values["token"]).strip()}, TelegramSettings)
     if not _TOKEN.fullmatch(chosen.token):
         raise SettingsError(
             "channels.telegram.token is not one: it looks like 123456789:AAE…, copy it again from @BotFather"
         )
-    _check_address("api_url", chosen.api_url)
+    check_address("channels.telegram.api_url", chosen.api_url)
     if chosen.mode == "webhook":
         if not chosen.webhook_url:
             raise SettingsError(
                 'channels.telegram.webhook_url is missing: with mode = "webhook" it is the address under which '
                 "Telegram reaches this gateway, such as https://example.org/hooks/telegram"
             )
-        _check_address("webhook_url", chosen.webhook_url)
+        check_address("channels.telegram.webhook_url", chosen.webhook_url)
     if chosen.webhook_secret and not _SECRET.fullmatch(chosen.webhook_secret):
         raise SettingsError("channels.telegram.webhook_secret has 16 to 256 letters, digits, _ or -")
     return chosen
-
-
-def _check_address(name: str, url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _HERE):
-        raise SettingsError(f"channels.telegram.{name} must begin with https:// (http:// only for this machine itself)")
-
-
-def _place(sentence: str) -> str:
-    """What msgspec says of a value, which it does not repeat but where it is one of several words."""
-    said, _, where = sentence.partition(" - at ")
-    return f".{where.strip('`').removeprefix('$.')}: {said.partition(', got')[0]}" if where else f": {said}"

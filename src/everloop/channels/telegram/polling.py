@@ -72,7 +72,8 @@ async def settle(api: BotApi, presses: Sequence[Press]) -> None:
 
 async def _settle(api: BotApi, press: Press) -> None:
     said: Incoming | None = press.incoming
-    told = {"callback_query_id": press.id, **({"text": said.text} if said else {})}
+    pressed = "" if said is None else f"You pressed {'Approve' if said.text.startswith('/approve') else 'Deny'}."
+    told = {"callback_query_id": press.id, **({"text": pressed} if pressed else {})}
     try:
         await api.ask("answerCallbackQuery", told, SETTLING)
         if said and said.direct:

@@ -182,7 +182,10 @@ def _missing(me: TelegramBot, hook: WebhookInfo, mode: str) -> list[str]:
             "@BotFather, choose it and then Disable, and add it to its groups once more."
         )
     if hook.url and mode == "polling":
-        found.append("Another program has set a webhook for it, which is taken away when this channel is opened.")
+        found.append(
+            "A webhook is set for it, by another program or from earlier, which is taken away when this channel is "
+            "opened."
+        )
     if hook.last_error_message and mode == "webhook":
         found.append(
             f"Telegram could not call us ({hook.last_error_message[:200]}): check channels.telegram.webhook_url."

@@ -21,6 +21,7 @@ from ...errors import (
 )
 from ...ports import Deliver, Http
 from ...ports.channel import Hook, HookAnswer, HookRequest, Manifest, OutgoingPart, Probed, Traits
+from ..settings import check_address, check_names, needs_extra, read_settings
 from .codec import Unreadable, Unsigned, body_of, check, id_of, parse, secret_of, signed_headers
 
 _log = logging.getLogger("everloop.channels.webhook")
@@ -30,7 +31,6 @@ LARGEST = 256_000  # bytes of a webhook
 LEAST = 200  # units of the shortest part that an answer can be split into
 SECONDS = 20.0  # for the receiver to answer
 _NEVER = frozenset({400, 410, 413, 422})  # what a receiver answers to what it will never take
-_HERE = ("127.0.0.1", "::1", "localhost")
 
 
 DIALECTS = ("markdown", "plain", "telegram", "slack", "discord", "matrix", "email")
@@ -56,28 +56,19 @@ def open_channel(values: Mapping[str, Any], http: Http) -> "Webhook":
     try:
         from .rendered import RenderedWebhook  # loads markdown-it-py, which only those need who want a dialect
     except ImportError as error:
-        why = "needs the extra [channels]: pip install 'everloop[channels]'"
-        raise SettingsError(f"channels.webhook.dialect {why} ({error})") from error
+        raise needs_extra("channels.webhook.dialect", error) from error
     return RenderedWebhook(chosen.url, secrets, http, time.time, dialect=chosen.dialect, limit=chosen.text_limit)
 
 
 def check_keys(values: Mapping[str, Any]) -> None:
     """Raises SettingsError for one that means nothing."""
-    if unknown := [name for name in values if name not in Chosen.__struct_fields__]:
-        known = ", ".join(Chosen.__struct_fields__)
-        raise SettingsError(f"there is no setting channels.webhook.{unknown[0][:50]}; the keys here are {known}")
+    check_names("webhook", values, Chosen)
 
 
 def check_settings(values: Mapping[str, Any]) -> tuple["Chosen", list[bytes]]:
     """What they say, and the secrets. Raises SettingsError."""
-    check_keys(values)
-    try:
-        chosen = msgspec.convert(values, Chosen, strict=False)  # a number of the environment is text
-    except msgspec.ValidationError as error:
-        raise SettingsError(f"channels.webhook: {_without_values(str(error))}") from error
-    parts = urlsplit(chosen.url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _HERE):
-        raise SettingsError("channels.webhook.url must begin with https:// (http:// only for this machine itself)")
+    chosen = read_settings("webhook", values, Chosen)
+    check_address("channels.webhook.url", chosen.url)
     if chosen.dialect not in DIALECTS:
         raise SettingsError(f"channels.webhook.dialect is one of {', '.join(DIALECTS)}, not {chosen.dialect[:50]!r}")
     if chosen.text_limit and (chosen.dialect == "markdown" or chosen.text_limit < LEAST):
@@ -90,10 +81,6 @@ def check_settings(values: Mapping[str, Any]) -> tuple["Chosen", list[bytes]]:
             except ValueError as error:
                 raise SettingsError(f"channels.webhook.{name}: {error}") from error
     return chosen, secrets
-
-
-def _without_values(sentence: str) -> str:
-    return sentence.partition(" - at")[0] + sentence.partition(" - at")[2].replace("`$.", " at ").rstrip("`")
 
 
 class Webhook:

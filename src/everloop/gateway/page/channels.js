@@ -3,11 +3,17 @@
 import { get, post, put, remove } from "./api.js";
 import { ask, h, toast } from "./dom.js";
 import { told } from "./say-channels.js";
-import { moment, when } from "./words.js";
+import { moment } from "./words.js";
 
 const EVERY = 5000; // milliseconds
 
 const at = (each, more = "") => `/api/channels/${encodeURIComponent(each.name)}${more}`;
+
+/** A sentence whose addresses can be opened and whose commands look like it. */
+const worded = (text) => text.split(/(https:\/\/[^\s,;)]*[^\s,;).:]|`[^`]+`)/).map((part) => {
+  if (part.startsWith("`")) return h("code", {}, part.slice(1, -1));
+  return part.startsWith("https://") ? h("a", { href: part, target: "_blank", rel: "noreferrer" }, part.split("?")[0]) : part;
+});
 
 export class ChannelsPage {
   constructor(role) {
@@ -34,7 +40,7 @@ export class ChannelsPage {
     const is = each.state !== "unset";
     const { traffic } = each;
     const todo = each.by || each.state !== "wrong" ? told.todo[each.state] : told.todo.nobody;
-    const facts = is ? [told.lastIn(traffic.last_in ? when(traffic.last_in) : told.never), told.lastOut(traffic.last_out ? when(traffic.last_out) : told.never), traffic.waiting && told.waiting(traffic.waiting)] : [];
+    const facts = is ? [told.lastIn(traffic.last_in ? moment(traffic.last_in) : told.never), told.lastOut(traffic.last_out ? moment(traffic.last_out) : told.never), traffic.waiting && told.waiting(traffic.waiting)] : [];
     return h("article.tile", { "data-channel": each.name },
       h("div.row.spread", {}, h("b", {}, each.title), h("span.state", { "data-state": each.state }, told.states[each.state])),
       h("small", {}, [each.title.toLowerCase() === each.name ? "" : each.name, each.by && each.by !== "everloop" && told.by(each.by), each.since && told.since(moment(each.since))].filter(Boolean).join(", ")),
@@ -86,14 +92,14 @@ export class ChannelsPage {
       try {
         const done = byLogin ? await post(at(each, "/login"), { values }) : await put(at(each), { values, test: !untested.checked });
         toast(told.saved(each.title));
-        if (done.probed?.missing.length) this.replace(each, this.said(each, done.probed)); else await this.putBack(each);
+        if (done.probed) this.replace(each, this.said(each, done.probed, true)); else await this.putBack(each);
       } catch (error) {
         wrong.textContent = error.message;
         Object.assign(button, { disabled: false, textContent: byLogin ? told.logIn : told.save });
       }
     };
     return h("form.tile", { onsubmit: submit, "data-channel": each.name, "aria-label": told.setUpNamed(each.title) },
-      h("b", {}, each.title), h("ol.steps", {}, found.steps.map((step) => h("li", {}, step))),
+      h("b", {}, each.title), h("ol.steps", {}, found.steps.map((step) => h("li", {}, worded(step)))),
       fields.length ? fields.map(([, field, { question }]) => h("label.line", {}, h("span", {}, question), field)) : h("p.hint", {}, told.noFields),
       !byLogin && fields.length > 0 && h("label.row", {}, untested, h("span", {}, told.untested)), wrong,
       h("div.row", {}, fields.length > 0 && button, found.login.length > 0 && h("button.small", { type: "button", onclick: () => other(!byLogin) }, byLogin ? told.byToken : told.byLogin),
@@ -110,11 +116,12 @@ export class ChannelsPage {
   }
 
   /** What a platform says of us. */
-  said(each, probed) {
+  said(each, probed, isNew = false) {
     return h("article.tile", { "data-channel": each.name, role: "status" }, h("b", {}, each.title),
       h("p", { dir: "auto" }, probed ? told.answers(probed.account) : told.cannotTry),
       probed?.link.startsWith("https://") && h("a", { href: probed.link, target: "_blank", rel: "noreferrer" }, told.link),
-      probed?.missing.length > 0 && [h("p", {}, told.missing), h("ul.steps", {}, probed.missing.map((text) => h("li", { dir: "auto" }, text)))],
+      probed?.missing.length > 0 && [h("p", {}, told.missing), h("ul.steps", {}, probed.missing.map((text) => h("li", { dir: "auto" }, worded(text))))],
+      probed && isNew && h("p.hint", {}, told.next),
       h("div.row", {}, h("button.small", { type: "button", onclick: () => this.putBack(each) }, told.close)));
   }
 

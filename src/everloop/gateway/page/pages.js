@@ -47,6 +47,7 @@ const PLACES = [
   ["workspace", "behaviour", "identity"],
   ["models.", "models", "models"],
   ["providers.", "models", "providers"],
+  ["voice.", "models", "answers"],
   ["prices.", "models", "prices"],
   ["tools.exec.", "tools", "commands"],
   ["tools.web.", "tools", "web"],

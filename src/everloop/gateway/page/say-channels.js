@@ -17,5 +17,6 @@ export const told = spoken({
   left: (names) => `These secrets may be others', too, and stay in the vault: ${names}.`,
   save: "Try it and keep it", saving: "Trying …", logIn: "Log in", byLogin: "Log in instead", byToken: "Give a token instead", cancel: "Cancel", close: "Close", optional: "may be left out", untested: "Keep it without trying it first",
   saved: (name) => `${name} is set up.`, answers: (who) => `It answers: ${who}.`, cannotTry: "It cannot be tried beforehand; the state above tells how it goes.", missing: "What is missing:", link: "Open it",
+  next: "Now write to it there. Whoever is not known yet is told a code, with which you let them in under People.",
   by: (name) => `from ${name}`, onlyOwner: "Only the owner sets up channels.", of: (what, name) => `${what} (${name})`, noFields: "This package does not say what it asks for. Write its settings into the settings file.",
 });

@@ -1,16 +1,19 @@
 """End-to-end encryption: `records` is what is remembered, `devices` whose devices there are, `olm` speaks with one of
-them, `room_keys` reads and `speaking` writes what is said to all of a room; `waiting` keeps what has no key yet,
-`attachments` are files, and `encryption` is the whole. Importing this needs no extra."""
+them (`account` has our own keys), `room_keys` reads and `speaking` writes what is said to all of a room; `waiting` is
+what has no key yet, `attachments` are files, `encrypted_rooms` which rooms it is about, and `encryption` is the whole.
+Importing this needs no extra."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from ....ports.channel_state import ChannelState
+from ....ports.channel_state import ChannelRecords
 
 if TYPE_CHECKING:
     from ..homeserver import Homeserver
     from .encryption import Encryption
 
+NEEDS_EXTRA = "encrypted messages need the extra [matrix-e2ee]: pip install 'everloop[matrix-e2ee]'"
+NO_PLACE = "whoever has opened this channel has given it no place for its keys"
 OTHER_KEYS = (
     "the access token is that of another client, which has keys of its own, or everloop's own have been lost: "
     "encrypted messages cannot be read with it. Take away channels.matrix.device_id and log in "
@@ -22,7 +25,7 @@ def has_extra() -> bool:
     return find_spec("vodozemac") is not None
 
 
-def opened_encryption(server: "Homeserver", state: ChannelState, user: str, device: str) -> "Encryption | None":
+def opened_encryption(server: "Homeserver", state: ChannelRecords, user: str, device: str) -> "Encryption | None":
     """None without the extra."""
     if not has_extra():
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..homeserver import Homeserver, path_of
-from .records import PinnedDevices, Records
+from .records import KeyRecords, PinnedDevices
 from .signing import is_signed
 
 _log = logging.getLogger("everloop.channels.matrix")
@@ -23,32 +23,49 @@ class Device(Struct, frozen=True):
 
 
 class Devices:
-    """Raises as Homeserver and ChannelState do."""
+    """Raises as Homeserver and ChannelRecords do."""
 
-    def __init__(self, server: Homeserver, records: Records) -> None:
+    def __init__(self, server: Homeserver, records: KeyRecords) -> None:
         self._server = server
         self._records = records
 
     async def of(self, users: Iterable[str]) -> list[Device]:
-        """As their homeservers say now."""
+        """As their homeservers say now; of those that are away, as they have said last."""
         asked: dict[str, list[str]] = {user: [] for user in users}
         body = {"device_keys": asked, "timeout": PATIENCE}
-        said = (await self._server.post(path_of("keys", "query"), body)).get("device_keys")
-        found = [(user, _devices(user, said.get(user) if isinstance(said, dict) else None)) for user in asked]
-        return [device for user, theirs in found for device in await self._pinned(user, theirs)]
+        said = await self._server.post(path_of("keys", "query"), body)
+        found, failed = _table(said, "device_keys"), _table(said, "failures")
+        theirs = {user: _devices(user, found.get(user)) for user in asked}
+        away = {user for user in asked if user not in found and user.partition(":")[2] in failed}
+        return [
+            device
+            for user, devices in theirs.items()
+            for device in (await self._last(user) if user in away else await self._pinned(user, devices))
+        ]
 
     async def has(self, user: str, identity: str, signing: str) -> bool:
         return any((each.identity, each.signing) == (identity, signing) for each in await self.of([user]))
 
+    async def _last(self, user: str) -> list[Device]:
+        record = await self._records.get(PinnedDevices, user)
+        return [Device(user, id, identity, record.signing[id]) for id, identity in record.last.items()]
+
     async def _pinned(self, user: str, devices: list[Device]) -> list[Device]:
         def pin(record: PinnedDevices) -> tuple[PinnedDevices, dict[str, str]]:
             known = {**{each.id: each.signing for each in devices}, **record.signing}
-            return (record if known == record.signing else PinnedDevices(known)), known
+            last = {each.id: each.identity for each in devices if known[each.id] == each.signing}
+            now = PinnedDevices(known, last)
+            return (record if now == record else now), known
 
-        known = await self._records.update(PinnedDevices, (user,), pin) if devices else {}
+        known = await self._records.update(PinnedDevices, (user,), pin)
         if changed := [each.id for each in devices if known[each.id] != each.signing]:
             _log.warning("the keys of devices of %s have changed, which no device does: %s", user, changed)
         return [each for each in devices if known[each.id] == each.signing]
+
+
+def _table(said: Any, name: str) -> dict[str, Any]:
+    found = said.get(name) if isinstance(said, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _devices(user: str, said: Any) -> list[Device]:

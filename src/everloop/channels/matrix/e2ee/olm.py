@@ -1,8 +1,11 @@
-"""Our device, and what it says to one other device (Olm)."""
+"""What our device says to one other device, and hears from it (Olm)."""
 
 import json
 import logging
+import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -17,22 +20,17 @@ from vodozemac import (
 )
 
 from ..homeserver import Homeserver, path_of
-from .devices import PATIENCE, Device
-from .records import PICKLE, AccountRecord, OlmSessions, Records
-from .signing import base64, canonical, is_signed, unbase64
+from .account import OLM, OlmAccount
+from .devices import PATIENCE, Device, Devices
+from .records import PICKLE, KeyRecords, OlmSessions
+from .signing import base64, is_signed, unbase64
 
 _log = logging.getLogger("everloop.channels.matrix")
 
-OLM = "m.olm.v1.curve25519-aes-sha2"
-MEGOLM = "m.megolm.v1.aes-sha2"
-ONE_TIME_KEYS = 50
 MOST_SESSIONS = 5  # with one device
+MOST_HEARD = 100  # messages of one device, which a homeserver brings again after a kill
+AGAIN = 3600.0  # seconds before we begin anew with the same device
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # vodozemac's are ValueErrors
-
-
-class OurKeys(Struct, frozen=True):
-    identity: str
-    signing: str
 
 
 class Whispered(Struct, frozen=True):
@@ -49,70 +47,14 @@ Take = Callable[[Whispered], Awaitable[None]]
 
 
 class OlmDevice:
-    """Raises as Homeserver and ChannelState do."""
+    """Raises as Homeserver and ChannelRecords do."""
 
-    def __init__(self, server: Homeserver, records: Records, user: str, device: str) -> None:
+    def __init__(self, server: Homeserver, records: KeyRecords, account: OlmAccount, devices: Devices) -> None:
         self._server = server
         self._records = records
-        self.user = user
-        self.device = device
-        self._keys: OurKeys | None = None
-
-    async def keys(self) -> OurKeys:
-        if self._keys is None:
-            record = await self._records.update(AccountRecord, (), _made_once)
-            account = Account.from_pickle(record.pickle, PICKLE)
-            self._keys = OurKeys(account.curve25519_key.to_base64(), account.ed25519_key.to_base64())
-        return self._keys
-
-    async def publish(self, left: int, *, fallback: bool) -> None:
-        """Our device's keys, and as many for others to begin with as are missing; `fallback`: that for when they are
-        used up, too. They are kept before anybody can use them."""
-        await self.keys()
-
-        def make(record: AccountRecord) -> tuple[AccountRecord, AccountRecord]:
-            account = Account.from_pickle(record.pickle, PICKLE)
-            missing = ONE_TIME_KEYS - left - len(account.one_time_keys)
-            if missing <= ONE_TIME_KEYS // 2 and not fallback and not account.one_time_keys:
-                return record, record
-            account.generate_one_time_keys(max(missing, 0))
-            if fallback and not _fallback_key(account):
-                account.generate_fallback_key()  # type: ignore[attr-defined]
-            made = msgspec.structs.replace(record, pickle=account.pickle(PICKLE))
-            return made, made
-
-        record = await self._records.update(AccountRecord, (), make)
-        account = Account.from_pickle(record.pickle, PICKLE)
-        body = {} if record.uploaded else {"device_keys": self._signed(account, self._device_keys(account))}
-        if account.one_time_keys:
-            body["one_time_keys"] = self._key_objects(account, account.one_time_keys, {})
-        if last := _fallback_key(account):
-            body["fallback_keys"] = self._key_objects(account, last, {"fallback": True})
-        if not body:
-            return
-        await self._server.post(path_of("keys", "upload"), body)
-        await self._records.update(AccountRecord, (), _published)
-
-    def _device_keys(self, account: Account) -> dict[str, Any]:
-        return {
-            "user_id": self.user,
-            "device_id": self.device,
-            "algorithms": [OLM, MEGOLM],
-            "keys": {
-                f"curve25519:{self.device}": account.curve25519_key.to_base64(),
-                f"ed25519:{self.device}": account.ed25519_key.to_base64(),
-            },
-        }
-
-    def _key_objects(self, account: Account, keys: Mapping[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-        return {
-            f"signed_curve25519:{id}": self._signed(account, {"key": key.to_base64(), **more})
-            for id, key in keys.items()
-        }
-
-    def _signed(self, account: Account, value: dict[str, Any]) -> dict[str, Any]:
-        signature = account.sign(canonical(value)).to_base64()
-        return {**value, "signatures": {self.user: {f"ed25519:{self.device}": signature}}}
+        self._account = account
+        self._devices = devices
+        self._begun: dict[str, float] = {}
 
     async def whisper(self, devices: Sequence[Device], kind: str, content: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """What is to be sent to each, by user and device. Those to whom nothing can be said are left out."""
@@ -122,6 +64,10 @@ class OlmDevice:
             if message := await self._encrypted(device, claimed.get((device.user, device.id)), kind, content):
                 said.setdefault(device.user, {})[device.id] = message
         return said
+
+    async def send(self, messages: dict[str, dict[str, Any]]) -> None:
+        path = path_of("sendToDevice", "m.room.encrypted", secrets.token_hex(16))
+        await self._server.put(path, {"messages": messages})
 
     async def _knows(self, device: Device) -> bool:
         return bool((await self._records.get(OlmSessions, device.identity)).pickles)
@@ -138,30 +84,30 @@ class OlmDevice:
         return {(each.user, each.id): key for each in devices if (key := _one_time_key(said, each))}
 
     async def _encrypted(
-        self, device: Device, one_time_key: str | None, kind: str, content: dict[str, Any]
+        self, device: Device, one_time_key: str | None, kind: str, content: dict[str, Any], *, anew: bool = False
     ) -> dict[str, Any] | None:
-        ours = await self.keys()
-        account = Account.from_pickle((await self._records.get(AccountRecord)).pickle, PICKLE)
+        ours, account = await self._account.keys(), await self._account.now()
         plain = {
             "type": kind,
             "content": content,
-            "sender": self.user,
-            "sender_device": self.device,
+            "sender": self._account.user,
+            "sender_device": self._account.device,
             "keys": {"ed25519": ours.signing},
             "recipient": device.user,
             "recipient_keys": {"ed25519": device.signing},
         }
 
         def say(record: OlmSessions) -> tuple[OlmSessions, tuple[int, bytes] | None]:
-            if record.pickles:
-                session = Session.from_pickle(record.pickles[0], PICKLE)
+            if record.pickles and not anew:
+                session, others = Session.from_pickle(record.pickles[0], PICKLE), record.pickles[1:]
             elif one_time_key:
                 theirs = Curve25519PublicKey.from_base64(device.identity)
                 session = account.create_outbound_session(theirs, Curve25519PublicKey.from_base64(one_time_key))
+                others = record.pickles[: MOST_SESSIONS - 1]
             else:
                 return record, None
             parts = session.encrypt(json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace")).to_parts()
-            return OlmSessions((session.pickle(PICKLE), *record.pickles[1:])), parts
+            return OlmSessions((session.pickle(PICKLE), *others), record.heard), parts
 
         try:
             parts = await self._records.update(OlmSessions, (device.identity,), say)
@@ -178,33 +124,48 @@ class OlmDevice:
         is read once more."""
         try:
             sender, content = str(event["sender"]), event["content"]
-            identity, message = content["sender_key"], content["ciphertext"][(await self.keys()).identity]
+            identity, message = content["sender_key"], content["ciphertext"][(await self._account.keys()).identity]
             Curve25519PublicKey.from_base64(identity)
             is_first, body = message["type"] == 0, str(message["body"])
         except _UNREADABLE:
             return
         while True:
-            kept = await self._records.get(OlmSessions, identity)
-            account = Account.from_pickle((await self._records.get(AccountRecord)).pickle, PICKLE)
+            kept, account = await self._records.get(OlmSessions, identity), await self._account.now()
+            if (mark := _mark(body)) in kept.heard:
+                break
             try:
-                plain, sessions, is_new = _read(account, kept, identity, is_first, body)
+                plain, sessions = _read(account, kept, identity, is_first, body)
             except _UNREADABLE as error:
                 _log.info("a device of %s has said what we cannot read: %s", sender, type(error).__name__)
+                await self._begin_anew(sender, identity)
                 return
             if whispered := await self._whispered(sender, identity, plain):
                 await take(whispered)
-            if await self._records.update(OlmSessions, (identity,), _in_place_of(kept, sessions)):
+            heard = msgspec.structs.replace(sessions, heard=(*kept.heard, mark)[-MOST_HEARD:])
+            if await self._records.update(OlmSessions, (identity,), _in_place_of(kept, heard)):
                 break
-        if is_new:
-            await self._records.update(AccountRecord, (), _without_key_of(identity, body))
+        if is_first:
+            await self._account.forget_key_of(identity, body)
+
+    async def _begin_anew(self, sender: str, identity: str) -> None:
+        """Say something over a new session: the device speaks over that one then, and we understand each other again.
+        Not each time, for a device may say what nobody reads as often as it likes."""
+        if time.monotonic() < self._begun.get(sender, 0.0):
+            return
+        self._begun[sender] = time.monotonic() + AGAIN
+        for device in await self._devices.of([sender]):
+            if device.identity != identity:
+                continue
+            claimed = (await self._claimed([device])).get((device.user, device.id))
+            if message := await self._encrypted(device, claimed, "m.dummy", {}, anew=True):
+                await self.send({device.user: {device.id: message}})
 
     async def _whispered(self, sender: str, identity: str, plain: bytes) -> Whispered | None:
         """None for what was said by or to somebody else than it seems."""
+        ours = await self._account.keys()
         try:
             said = json.loads(plain)
-            is_ours = (
-                said["recipient"] == self.user and said["recipient_keys"]["ed25519"] == (await self.keys()).signing
-            )
+            is_ours = (said["recipient"], said["recipient_keys"]["ed25519"]) == (self._account.user, ours.signing)
             if not is_ours or said["sender"] != sender or not isinstance(said["content"], dict):
                 _log.warning("what a device of %s has said was not said by it, or not to us", sender)
                 return None
@@ -213,45 +174,16 @@ class OlmDevice:
             return None
 
 
-def _fallback_key(account: Account) -> Mapping[str, Curve25519PublicKey]:
-    """One that is not published yet."""
-    key: Mapping[str, Curve25519PublicKey] = account.fallback_key  # type: ignore[attr-defined]
-    return key
-
-
-def _made_once(record: AccountRecord) -> tuple[AccountRecord, AccountRecord]:
-    made = record if record.pickle else AccountRecord(Account().pickle(PICKLE))
-    return made, made
-
-
-def _published(record: AccountRecord) -> tuple[AccountRecord, None]:
-    account = Account.from_pickle(record.pickle, PICKLE)
-    account.mark_keys_as_published()
-    return AccountRecord(account.pickle(PICKLE), uploaded=True), None
-
-
-def _without_key_of(identity: str, body: str) -> Callable[[AccountRecord], tuple[AccountRecord, None]]:
-    """A one-time key that somebody has begun with goes."""
-
-    def change(record: AccountRecord) -> tuple[AccountRecord, None]:
-        account = Account.from_pickle(record.pickle, PICKLE)
-        try:
-            account.create_inbound_session(Curve25519PublicKey.from_base64(identity), PreKeyMessage.from_base64(body))
-        except ValueError:
-            return record, None
-        return msgspec.structs.replace(record, pickle=account.pickle(PICKLE)), None
-
-    return change
+def _mark(body: str) -> str:
+    return sha256(body.encode()).hexdigest()[:32]
 
 
 def _in_place_of(kept: OlmSessions, sessions: OlmSessions) -> Callable[[OlmSessions], tuple[OlmSessions, bool]]:
     return lambda record: (sessions, True) if record == kept else (record, False)
 
 
-def _read(
-    account: Account, kept: OlmSessions, identity: str, is_first: bool, body: str
-) -> tuple[bytes, OlmSessions, bool]:
-    """The text, the sessions as they are then, and whether one of them is new. Raises ValueError."""
+def _read(account: Account, kept: OlmSessions, identity: str, is_first: bool, body: str) -> tuple[bytes, OlmSessions]:
+    """The text, and the sessions as they are then. Raises ValueError."""
     message = PreKeyMessage.from_base64(body).to_any() if is_first else AnyOlmMessage.normal(unbase64(body))
     for pickle in kept.pickles:
         session = Session.from_pickle(pickle, PICKLE)
@@ -264,12 +196,12 @@ def _read(
                 raise
             continue
         others = [each for each in kept.pickles if each != pickle]
-        return plain, OlmSessions((session.pickle(PICKLE), *others)), False
+        return plain, OlmSessions((session.pickle(PICKLE), *others))
     if not is_first:
         raise ValueError("no session with this device reads it")
     theirs = Curve25519PublicKey.from_base64(identity)
     session, plain = account.create_inbound_session(theirs, PreKeyMessage.from_base64(body))
-    return plain, OlmSessions((session.pickle(PICKLE), *kept.pickles[: MOST_SESSIONS - 1])), True
+    return plain, OlmSessions((session.pickle(PICKLE), *kept.pickles[: MOST_SESSIONS - 1]))
 
 
 def _one_time_key(said: Any, device: Device) -> str:

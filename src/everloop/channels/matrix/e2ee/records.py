@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from ....ports.channel_state import ChannelState
+from ....ports.channel_state import ChannelRecords
 
 PICKLE = bytes(32)  # what is pickled here is sealed with the vault's key
 
@@ -24,26 +24,30 @@ class AccountRecord(Struct, frozen=True):
 
 
 class OlmSessions(Struct, frozen=True):
-    """With one device, the one to be used first."""
+    """With one device, the one to be used first. `heard` are marks of what it has said last."""
 
     pickles: tuple[str, ...] = ()
+    heard: tuple[str, ...] = ()
 
 
 class PinnedDevices(Struct, frozen=True):
-    """The signing keys of somebody's devices as they were first seen."""
+    """Somebody's devices: the signing keys with which they were first seen, of all that ever were; and those that
+    there were last, with their identity keys, for when their homeserver is away."""
 
     signing: dict[str, str] = {}
+    last: dict[str, str] = {}
 
 
 class InboundKey(Struct, frozen=True):
-    """`is_bound`: the keys that it came with are those of a device of its sender. `seen` are the events by their
-    index: another event with the same one is a replay."""
+    """`is_bound`: the keys that it came with are those of a device of its sender. `seen` are the latest events by their
+    index: another event with the same one is a replay, and so may be one with an index below `floor`."""
 
     pickle: str = ""
     sender_key: str = ""
     signing: str = ""
     is_bound: bool = False
     seen: dict[str, str] = {}
+    floor: int = 0
 
 
 class OutboundKey(Struct, frozen=True):
@@ -57,17 +61,19 @@ class OutboundKey(Struct, frozen=True):
 
 
 class RoomRecord(Struct, frozen=True):
-    """A room that was encrypted once is for ever."""
+    """`messages` and `seconds` are how long one key is used there; the usual values are the specification's."""
 
     encrypted: bool = False
+    messages: int = 100
+    seconds: float = 7 * 86400.0
 
 
-class Records:
-    """Of one device of ours. Raises as ChannelState does."""
+class KeyRecords:
+    """`whose` are the names of our account and device. Raises as ChannelRecords does."""
 
-    def __init__(self, state: ChannelState, user: str, device: str) -> None:
+    def __init__(self, state: ChannelRecords, *whose: str) -> None:
         self._state = state
-        self._prefix = f"{user} {device} "
+        self._prefix = "".join(f"{each} " for each in whose)
 
     async def get(self, kind: type[_Record], *names: str) -> _Record:
         return (await self._read(kind, self._key(kind, names)))[0]

@@ -13,13 +13,14 @@ from msgspec import Struct
 from vodozemac import InboundGroupSession, MegolmMessage, SessionKey
 
 from ..codec import RoomEvent
+from .account import MEGOLM
 from .devices import Devices
-from .olm import MEGOLM, Whispered
-from .records import PICKLE, InboundKey, Records
+from .olm import Whispered
+from .records import PICKLE, InboundKey, KeyRecords
 
 _log = logging.getLogger("everloop.channels.matrix")
 
-MOST_SEEN = 20_000  # messages of one key of which it is known which they were
+MOST_SEEN = 2_000  # messages of one key of which it is known which they were
 
 
 class NoKeyYet(Exception):
@@ -30,16 +31,16 @@ class NeverReadable(Exception):
     """Why nobody will ever read it."""
 
 
-class _Said(Struct, frozen=True):
+class _Ciphertext(Struct, frozen=True):
     session_id: str
     ciphertext: str
     algorithm: str
 
 
 class RoomKeys:
-    """Raises as Homeserver and ChannelState do."""
+    """Raises as Homeserver and ChannelRecords do."""
 
-    def __init__(self, records: Records, devices: Devices) -> None:
+    def __init__(self, records: KeyRecords, devices: Devices) -> None:
         self._records = records
         self._devices = devices
 
@@ -61,8 +62,8 @@ class RoomKeys:
                 before = InboundGroupSession.from_pickle(record.pickle, PICKLE)
                 if record.sender_key != whispered.identity or before.first_known_index <= session.first_known_index:
                     return record, None
-            made = InboundKey(session.pickle(PICKLE), whispered.identity, whispered.signing, seen=record.seen)
-            return made, None
+            made = InboundKey(session.pickle(PICKLE), whispered.identity, whispered.signing)
+            return msgspec.structs.replace(made, seen=record.seen, floor=record.floor), None
 
         await self._records.update(InboundKey, (room, whispered.sender, session.session_id), keep)
 
@@ -84,14 +85,16 @@ class RoomKeys:
         plain, index = _decrypted(record, said)
         if record.seen.get(index, event.event_id) != event.event_id:
             raise NeverReadable("it repeats another message")
+        if remember and index not in record.seen and int(index) < record.floor:
+            raise NeverReadable("it is older than any of which it is known whether they were read")
         if remember and index not in record.seen:
             await self._records.update(InboundKey, names, lambda now: (_seen(now, index, event.event_id), None))
         return _event(room, event, plain)
 
 
-def _said(event: RoomEvent) -> _Said:
+def _said(event: RoomEvent) -> _Ciphertext:
     try:
-        said = msgspec.convert(event.content, _Said)
+        said = msgspec.convert(event.content, _Ciphertext)
     except msgspec.ValidationError as error:
         raise NeverReadable("it has no form that is known") from error
     if said.algorithm != MEGOLM:
@@ -105,13 +108,13 @@ def _bound(now: InboundKey, checked: InboundKey) -> InboundKey:
 
 
 def _seen(now: InboundKey, index: str, event: str) -> InboundKey:
-    seen = {**now.seen, index: event}
-    if len(seen) > MOST_SEEN:
-        del seen[next(iter(seen))]
-    return msgspec.structs.replace(now, seen=seen)
+    latest = sorted(int(each) for each in {**now.seen, index: event})[-MOST_SEEN:]
+    floor = max(now.floor, latest[0]) if len(latest) == MOST_SEEN else now.floor
+    seen = {each: id for each, id in {**now.seen, index: event}.items() if int(each) >= floor}
+    return msgspec.structs.replace(now, seen=seen, floor=floor)
 
 
-def _decrypted(record: InboundKey, said: _Said) -> tuple[bytes, str]:
+def _decrypted(record: InboundKey, said: _Ciphertext) -> tuple[bytes, str]:
     session = InboundGroupSession.from_pickle(record.pickle, PICKLE)
     try:
         message = MegolmMessage.from_base64(said.ciphertext)
@@ -135,6 +138,8 @@ def _event(room: str, event: RoomEvent, plain: bytes) -> RoomEvent:
             raise NeverReadable("it was said in another room")
         if not isinstance(kind, str) or not isinstance(content, dict):
             raise NeverReadable("it has no form that is known")
+        if kind == "m.room.redaction":
+            raise NeverReadable("it takes something back in a way in which no homeserver has looked whether it may")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise NeverReadable("it has no form that is known") from error
     relation = event.content.get("m.relates_to")

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
@@ -12,16 +11,16 @@ from typing import Any
 import msgspec
 from vodozemac import GroupSession, InboundGroupSession
 
+from ..codec import read_event
 from ..homeserver import Homeserver, path_of
+from .account import MEGOLM, OlmAccount
 from .devices import Device, Devices
-from .olm import MEGOLM, OlmDevice
-from .records import PICKLE, OutboundKey, Records
+from .olm import OlmDevice
+from .records import PICKLE, KeyRecords, OutboundKey, RoomRecord
 from .room_keys import RoomKeys
 
 _log = logging.getLogger("everloop.channels.matrix")
 
-MOST_MESSAGES = 100
-LONGEST = 7 * 86400.0  # seconds
 FRESH = 30.0  # seconds for which a draft goes by who was there
 AGAIN = 600.0  # seconds before a device is tried again to which nothing could be said
 AT_ONCE = 100  # devices
@@ -29,45 +28,62 @@ REMEMBERED = 5_000
 
 
 class RoomSpeaker:
-    """Raises as Homeserver and ChannelState do."""
+    """Raises as Homeserver and ChannelRecords do."""
 
-    def __init__(self, server: Homeserver, records: Records, devices: Devices, us: OlmDevice, keys: RoomKeys) -> None:
+    def __init__(
+        self,
+        server: Homeserver,
+        records: KeyRecords,
+        account: OlmAccount,
+        devices: Devices,
+        olm: OlmDevice,
+        keys: RoomKeys,
+    ) -> None:
         self._server = server
         self._records = records
+        self._account = account
         self._devices = devices
-        self._us = us
+        self._olm = olm
         self._keys = keys
         self._there: OrderedDict[str, tuple[float, list[Device]]] = OrderedDict()
         self._deaf: dict[str, float] = {}  # identity keys of devices without any to begin with
         self._turns: dict[str, asyncio.Lock] = {}
 
-    async def encrypt(self, room: str, kind: str, content: dict[str, Any], *, draft: bool = False) -> dict[str, Any]:
+    async def encrypt(
+        self, room: str, rules: RoomRecord, kind: str, content: dict[str, Any], *, draft: bool = False
+    ) -> dict[str, Any]:
         """The content of an m.room.encrypted. With `draft`, for those who were there a moment ago."""
         async with self._turns.setdefault(room, asyncio.Lock()):
             there = await self._who(room, FRESH if draft else 0.0)
             while True:
-                session = await self._ready(room, there)
+                session = await self._ready(room, rules, there)
                 if said := await self._said(room, session, kind, content):
                     return said
 
+    def note_members(self, room: str) -> None:
+        """Somebody has come or gone."""
+        self._there.pop(room, None)
+
     async def _who(self, room: str, fresh: float) -> list[Device]:
+        """The devices of all who are there, and who are invited: they read what was said when they come."""
         at, there = self._there.get(room, (-FRESH, []))
         if time.monotonic() - at < fresh:
             return there
-        joined = (await self._server.get(path_of("rooms", room, "joined_members"))).get("joined", {})
-        devices = await self._devices.of(user for user in joined if isinstance(user, str))
-        there = [each for each in devices if (each.user, each.id) != (self._us.user, self._us.device)]
+        said = await self._server.get(path_of("rooms", room, "members"), {"not_membership": "leave"})
+        devices = await self._devices.of(members_of(said))
+        there = [each for each in devices if (each.user, each.id) != (self._account.user, self._account.device)]
         self._there[room] = (time.monotonic(), there)
+        self._there.move_to_end(room)
         while len(self._there) > REMEMBERED:
-            self._turns.pop(self._there.popitem(last=False)[0], None)
+            self._there.popitem(last=False)
         return there
 
-    async def _ready(self, room: str, there: Sequence[Device]) -> str:
+    async def _ready(self, room: str, rules: RoomRecord, there: Sequence[Device]) -> str:
         """The id of a key that all of them have, and nobody else."""
-        record = await self._records.update(OutboundKey, (room,), lambda now: _current(now, there, time.time()))
+        record = await self._records.update(OutboundKey, (room,), lambda now: _current(now, rules, there, time.time()))
         group = GroupSession.from_pickle(record.pickle, PICKLE)
         if not record.shared and record.used == 0:
-            await self._keys.keep_ours(room, self._us.user, InboundGroupSession(group.session_key))
+            await self._keys.keep_ours(room, self._account.user, InboundGroupSession(group.session_key))
         content = {
             "algorithm": MEGOLM,
             "room_id": room,
@@ -83,7 +99,7 @@ class RoomSpeaker:
         return time.monotonic() < self._deaf.get(device.identity, 0.0)
 
     async def _share(self, room: str, devices: Sequence[Device], content: dict[str, Any]) -> None:
-        messages = await self._us.whisper(devices, "m.room_key", content)
+        messages = await self._olm.whisper(devices, "m.room_key", content)
         told = [each for each in devices if each.id in messages.get(each.user, {})]
         for each in devices:
             if each not in told:
@@ -91,8 +107,7 @@ class RoomSpeaker:
                 self._deaf[each.identity] = time.monotonic() + AGAIN
         if not told:
             return
-        path = path_of("sendToDevice", "m.room.encrypted", secrets.token_hex(16))
-        await self._server.put(path, {"messages": messages})
+        await self._olm.send(messages)
         await self._records.update(OutboundKey, (room,), lambda now: (_shared(now, content["session_id"], told), None))
 
     async def _said(self, room: str, session: str, kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
@@ -112,19 +127,29 @@ class RoomSpeaker:
             return None
         return {
             "algorithm": MEGOLM,
-            "sender_key": (await self._us.keys()).identity,
-            "device_id": self._us.device,
+            "sender_key": (await self._account.keys()).identity,
+            "device_id": self._account.device,
             "session_id": session,
             "ciphertext": text,
             **({"m.relates_to": relation} if relation is not None else {}),
         }
 
 
-def _current(now: OutboundKey, there: Iterable[Device], time: float) -> tuple[OutboundKey, OutboundKey]:
+def members_of(said: Any) -> list[str]:
+    """Who is in a room or invited, of what a homeserver says."""
+    chunk = said.get("chunk") if isinstance(said, dict) else None
+    events = [read_event(each) for each in chunk] if isinstance(chunk, list) else []
+    there = [event for event in events if event and event.content.get("membership") in ("join", "invite")]
+    return [event.state_key for event in there if event.state_key]
+
+
+def _current(
+    now: OutboundKey, rules: RoomRecord, there: Iterable[Device], time: float
+) -> tuple[OutboundKey, OutboundKey]:
     """Another key when this one is used up or old, or when somebody has it who is not there any more."""
     here = {(each.user, each.id, each.identity) for each in there}
     having = {(user, id, key) for user, devices in now.shared.items() for id, key in devices.items()}
-    is_good = now.pickle and now.used < MOST_MESSAGES and time - now.made < LONGEST and having <= here
+    is_good = now.pickle and now.used < rules.messages and 0 <= time - now.made < rules.seconds and having <= here
     if is_good:
         return now, now
     group = GroupSession()

@@ -1,17 +1,25 @@
 """Messages whose key has not come yet. They wait for it, also over a restart; who has sent one is told, once."""
 
+import logging
 import time
 
 import msgspec
 from msgspec import Struct
 
-from ....ports.channel_state import ChannelState
+from ....ports.channel_state import ChannelRecords
 from ..codec import RoomEvent
 
-MOST = 200  # messages
+_log = logging.getLogger("everloop.channels.matrix")
+
+MOST = 500  # messages
+MOST_OF_ONE = 20  # person: whoever sends more of them keeps nobody else's from us
 LATE = 120.0  # seconds after which it is told
 GIVEN_UP = 7 * 86400.0
-TOO_LATE = "I cannot read a message of yours: its key has not come to me. If it does, I shall answer; or send it again."
+TOO_LATE = (
+    "I cannot read a message of yours, for its key has not come to me. If it comes, I shall answer. Otherwise let your "
+    "client begin with a new key, and send it again: in Element, /discardsession does that. If your client sends keys "
+    "to verified devices alone, allow it others."
+)
 
 
 class WaitingMessage(Struct, frozen=True):
@@ -22,9 +30,9 @@ class WaitingMessage(Struct, frozen=True):
 
 
 class WaitingMessages:
-    """Of whoever listens; what is added is kept by `keep`. Raises as ChannelState does."""
+    """Of whoever listens; what is added is kept by `keep`. Raises as ChannelRecords does."""
 
-    def __init__(self, state: ChannelState, user: str, device: str, late: float = LATE) -> None:
+    def __init__(self, state: ChannelRecords, user: str, device: str, late: float = LATE) -> None:
         self._state = state
         self._key = f"{user} {device} waiting"
         self._late = late
@@ -39,8 +47,13 @@ class WaitingMessages:
         self._kept = self.all
 
     def add(self, room: str, event: RoomEvent) -> None:
-        if all(each.event.event_id != event.event_id for each in self.all):
-            self.all = (*self.all, WaitingMessage(room, event, time.time()))[-MOST:]
+        if any(each.event.event_id == event.event_id for each in self.all):
+            return
+        theirs = sum(each.event.sender == event.sender for each in self.all)
+        if theirs < MOST_OF_ONE and len(self.all) < MOST:
+            self.all = (*self.all, WaitingMessage(room, event, time.time()))
+        else:
+            _log.warning("a message of %s does not wait for its key: too many do", event.sender)
 
     def remove(self, *done: WaitingMessage) -> None:
         self.all = tuple(each for each in self.all if each not in done)
