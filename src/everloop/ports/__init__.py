@@ -18,6 +18,7 @@ from .ledger import Ledger
 from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
+from .memory import Memory
 from .outbox import Outgoing
 from .people import Briefer, People
 from .polled import Polled
@@ -73,6 +74,7 @@ __all__ = [
     "Log",
     "Logins",
     "Mailroom",
+    "Memory",
     "Outgoing",
     "People",
     "Polled",

@@ -16,6 +16,7 @@ from .ledger import Ledger
 from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
+from .memory import Memory
 from .outbox import Outgoing, SentAnswers
 from .polled import Polled
 from .removal import Removal
@@ -55,6 +56,7 @@ class Store(
     Leases,
     ListeningStates,
     StateBoxes,
+    Memory,
     Audit,
     Activity,
     Protocol,

@@ -42,6 +42,12 @@ def uncommon(words: Iterable[str]) -> list[str]:
     return [word for word in words if word not in _COMMON]
 
 
+def terms_of(text: str) -> list[str]:
+    """By which a fact is found: its words, but for those that all facts hold."""
+    words = words_of(text)
+    return uncommon(words) or words
+
+
 def folded(text: str) -> str:
     """Without case and accents."""
     plain = text.casefold()

@@ -73,6 +73,22 @@ BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="limits", erase="delete", export=("per", "tokens", "money", "at")),
     Belonging(table="spending", erase="delete", export=("per", "scope", "tokens", "money", "resets")),
     Belonging(table="reservations", erase="unname"),  # held also of what all may spend, until they are charged
+    # What is remembered for them; of a group's memory, what they have said goes before (runtime/erasures.py).
+    Belonging(table="memories", erase="delete"),
+    Belonging(
+        table="memory_changes", erase="delete", export=("version", "at", "author", "why"), told="changes of the memory"
+    ),
+    Belonging(table="memory_documents", erase="delete", export=("name", "version", "body"), told="memory documents"),
+    Belonging(table="memory_edits", erase="delete"),  # earlier versions of these
+    Belonging(
+        table="facts",
+        erase="delete",
+        export=("id", "text", "topic", "importance", "thread", "seq", "person", "said", "since", "until", "marked"),
+        told="facts",
+    ),
+    Belonging(table="fact_words", erase="delete"),
+    Belonging(table="fact_vectors", erase="delete", told="vectors"),
+    Belonging(table="hidden_entries", erase="delete"),
     Belonging(table="leases", erase="delete", key="name", prefix="clock:"),
     # Who did what is only ever added to, each line bound to the one before; it names people by their ids alone.
     Belonging(table="audit", erase="keep"),

@@ -21,6 +21,7 @@ from .inbox import InboxRows
 from .jobs import JobRows
 from .ledger import LedgerRows
 from .listening import ListeningRows
+from .memory import MemoryRows
 from .outbox import OutboxRows
 from .polled import PolledRows
 from .search import SearchRows
@@ -52,5 +53,6 @@ class ColdStore(
     DeletedRows,
     AuditRows,
     ErasingRows,
+    MemoryRows,
 ):
     """What a store does that no turn waits for."""

@@ -6,6 +6,7 @@ from ..ports.conversation import ArchiveThread, Branch, Deed, GiveTitle, Mark, P
 from ..readings.spoken import COUNTED
 from .codec import bodies_of, fold_in
 from .database import Ask
+from .spent import note_spent
 
 ROWS = 500  # in one statement
 
@@ -37,6 +38,12 @@ def _has_text(kind: str) -> str:
 _MESSAGES = [is_kind(kind) for kind, when in COUNTED.items() if when == "always"]
 _MESSAGES += [f"{is_kind(kind)} AND {_has_text(kind)}" for kind, when in COUNTED.items() if when == "with text"]
 IS_MESSAGE = f"({' OR '.join(_MESSAGES)})"
+# What a branch has of its parent is the parent's to remember, unless it stands for it; what comes from elsewhere is
+# remembered there.
+_REMEMBERED = """UPDATE threads SET consolidated = CASE WHEN CAST($2 AS TEXT) = '' THEN head
+    WHEN CAST($4 AS {int}) = 0 THEN CAST($3 AS {int})
+    ELSE coalesce((SELECT {least}(p.consolidated, CAST($3 AS {int})) FROM threads p WHERE p.id = $2), 0) END
+    WHERE id = $1"""
 
 
 async def perform(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
@@ -85,23 +92,7 @@ async def _give_title(ask: Ask, owner: str, deed: GiveTitle) -> bool:
     if jobs and jobs[0][0] == PAID:
         return False
     await ask("UPDATE jobs SET result = $2 WHERE id = $1", deed.job, PAID)
-    spent, used = deed.spent, deed.spent.usage
-    await ask(
-        "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, reasoning, cost, "
-        "purpose, own) VALUES($1, $2, $3, {now}, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-        deed.thread,
-        spent.seq,
-        owner,
-        spent.model,
-        used.input,
-        used.output,
-        used.cache_read,
-        used.cache_write,
-        used.reasoning,
-        spent.cost,
-        TITLES,
-        int(spent.own),
-    )
+    await note_spent(ask, owner, deed.thread, deed.spent, TITLES)
     found = await ask(
         "UPDATE threads SET title = $3 WHERE id = $1 AND owner = $2 AND title = '' RETURNING id",
         deed.thread,
@@ -191,6 +182,7 @@ async def _make(ask: Ask, owner: str, session: str, branch: Branch) -> None:
         before,
         branch.at if branch.parent else 0,
     )
+    await ask(_REMEMBERED, branch.id, branch.parent, branch.at, int(branch.replaces))
     for start in range(0, len(bodies), ROWS):
         await _append(ask, owner, branch, before + start + 1, bodies[start : start + ROWS], branch.times[start:])
 

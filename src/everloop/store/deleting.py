@@ -54,6 +54,7 @@ _KEEP_EVENTS = (
 _OF_THREADS = (
     f"DELETE FROM outbox WHERE thread {_THEM}",
     f"DELETE FROM snapshots WHERE thread {_THEM}",
+    f"DELETE FROM hidden_entries WHERE thread {_THEM}",
     f"DELETE FROM timers WHERE thread {_THEM}",
     f"UPDATE usage SET thread = '' WHERE thread {_THEM}",
     f"DELETE FROM sessions WHERE thread {_THEM}",

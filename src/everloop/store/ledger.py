@@ -11,6 +11,7 @@ from ..core.prompt import Usage
 from ..ports.rows import Grouping, Spent, SpentRow, UsedRow
 from ..readings.used import added
 from .database import Database
+from .spent import note_spent
 
 _WHO = "CASE WHEN u.requester = '' THEN u.owner ELSE u.requester END"  # who a call was made for
 # The time zone's offset.
@@ -68,24 +69,7 @@ class LedgerRows(Database):
         return [totals[key] for key in sorted(totals)]
 
     async def add_spent(self, owner: str, thread: str, spent: Spent, purpose: str) -> None:
-        used = spent.usage
-        await self._change(
-            "INSERT INTO usage(thread, seq, owner, at, model, input, output, cache_read, cache_write, reasoning, cost, "
-            "purpose, requester, own) VALUES($1, $2, $3, {now}, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-            thread,
-            spent.seq,
-            owner,
-            spent.model,
-            used.input,
-            used.output,
-            used.cache_read,
-            used.cache_write,
-            used.reasoning,
-            spent.cost,
-            purpose,
-            spent.requester,
-            int(spent.own),
-        )
+        await note_spent(self._change, owner, thread, spent, purpose)
 
     async def taken_back(self, thread: str) -> list[SpentRow]:
         return [_spent_row(row) for row in await self._ask(_TAKEN_BACK, thread)]

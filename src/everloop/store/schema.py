@@ -310,6 +310,39 @@ MIGRATIONS: Migrations = [
             since {real} NOT NULL){clustered}""",
     ],
     [
+        # What is remembered, by principal: see ports/memory.py. Each change is a version of the whole. Of a document
+        # there is what it holds now, and for each version how to go back from it: in place of `length` characters at
+        # `place`, `before`.
+        "CREATE TABLE memories(owner TEXT PRIMARY KEY, version {int} NOT NULL){clustered}",
+        """CREATE TABLE memory_changes(
+            owner TEXT NOT NULL, version {int} NOT NULL, at {real} NOT NULL, author TEXT NOT NULL, why TEXT NOT NULL,
+            PRIMARY KEY(owner, version)){clustered}""",
+        """CREATE TABLE memory_documents(
+            owner TEXT NOT NULL, name TEXT NOT NULL, version {int} NOT NULL, body TEXT NOT NULL,
+            PRIMARY KEY(owner, name)){clustered}""",
+        """CREATE TABLE memory_edits(
+            owner TEXT NOT NULL, name TEXT NOT NULL, version {int} NOT NULL, place {int} NOT NULL,
+            length {int} NOT NULL, before TEXT NOT NULL, PRIMARY KEY(owner, name, version)){clustered}""",
+        """CREATE TABLE facts(
+            owner TEXT NOT NULL, id TEXT NOT NULL, text TEXT NOT NULL, topic TEXT NOT NULL, importance {int} NOT NULL,
+            thread TEXT NOT NULL, seq {int} NOT NULL, person TEXT NOT NULL, said {real} NOT NULL, since {real} NOT NULL,
+            until {real} NOT NULL, replaced_by TEXT NOT NULL, marked {int} NOT NULL, at {real} NOT NULL,
+            version {int} NOT NULL, PRIMARY KEY(owner, id)){clustered}""",
+        "CREATE INDEX facts_version ON facts(owner, version)",
+        """CREATE TABLE fact_words(
+            owner TEXT NOT NULL, word TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY(owner, word, fact)){clustered}""",
+        """CREATE TABLE fact_vectors(
+            owner TEXT NOT NULL, model TEXT NOT NULL, fact TEXT NOT NULL, vector {bytes} NOT NULL,
+            PRIMARY KEY(owner, model, fact)){clustered}""",
+        # Entries that nobody is to find any more, though the conversation is still there.
+        """CREATE TABLE hidden_entries(
+            thread TEXT NOT NULL, seq {int} NOT NULL, owner TEXT NOT NULL, PRIMARY KEY(thread, seq)){clustered}""",
+        # Up to which entry a conversation is part of the memory. Those from before there was one are left alone: to
+        # read them all would cost money that nobody has asked to be spent.
+        "ALTER TABLE threads ADD COLUMN consolidated {int} NOT NULL DEFAULT 0",
+        "UPDATE threads SET consolidated = head",
+    ],
+    [
         # What channels remember for all processes, in closed boxes: the keys of encrypted conversations.
         """CREATE TABLE channel_state(
             channel TEXT NOT NULL, key TEXT NOT NULL, version {int} NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,

@@ -180,7 +180,8 @@ class SearchRows(Database):
             return []
         rows = await self._ask(
             "SELECT s.id, s.thread, s.seq, e.at, s.who, e.body FROM said s JOIN entries e "
-            f"ON e.thread = s.thread AND e.seq = s.seq WHERE s.id IN ({', '.join(map(str, ids))})"
+            f"ON e.thread = s.thread AND e.seq = s.seq WHERE s.id IN ({', '.join(map(str, ids))}) "
+            "AND NOT EXISTS(SELECT 1 FROM hidden_entries h WHERE h.thread = s.thread AND h.seq = s.seq)"
         )
         by_id = {row[0]: tuple(row)[1:] for row in rows}
         return [by_id[id] for id in ids if id in by_id]

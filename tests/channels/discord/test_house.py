@@ -17,7 +17,7 @@ def plays(shown: Shown) -> Any:
     return Call("act", {}) if asked.endswith("act") and not shown.step else Say(f"then: {shown.messages[-1].text}")
 
 
-@pytest.mark.parametrize("answer, ran", [("allow", ["act"]), ("deny", [])])
+@pytest.mark.parametrize("answer, ran", [("approve", ["act"]), ("deny", [])])
 async def test_a_question_is_answered_by_its_button_and_by_who_may(tmp_path: Path, answer: str, ran: list[str]):
     acted: list[str] = []
 
@@ -38,7 +38,7 @@ async def test_a_question_is_answered_by_its_button_and_by_who_may(tmp_path: Pat
             await server.until(lambda: any(each.get("components") for each in server.sent(dm)))
             (question,) = [each for each in server.sent(dm) if each.get("components")]
             ids = {each["label"].lower(): each["custom_id"] for each in question["components"][0]["components"]}
-            other = await server.press({**question, "channel_id": server.world.dm(bert)}, ids["allow"], bert)
+            other = await server.press({**question, "channel_id": server.world.dm(bert)}, ids["approve"], bert)
             await server.until(lambda: other in server.callbacks)
             assert acted == []  # who is not asked decides nothing
             pressed = await server.press(question, ids[answer], anna)

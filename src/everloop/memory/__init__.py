@@ -1,0 +1,1 @@
+"""What the agent remembers, and what it is able to do: memory documents, facts, recall, consolidation, skills."""

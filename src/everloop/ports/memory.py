@@ -1,0 +1,151 @@
+"""What is remembered for a principal: facts, each with where it is known from, and two documents that people may read
+and edit. Every change is one version of the whole, with who made it and why.
+
+A fact that stands in MEMORY.md is a line of it, word for word; one that does not is found when it is meant. Whoever
+changes one of the two changes both, in one transaction (memory/lines.py says how).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from .rows import Spent
+
+MEMORY, HISTORY = "MEMORY.md", "HISTORY.md"
+DOCUMENTS = (MEMORY, HISTORY)
+LEAST, USUAL, MOST = 1, 3, 5  # importance
+
+
+class FactSource(Struct, frozen=True):
+    """Where a fact is known from: an entry of a conversation, or none where it was written down by hand; whose words
+    those are ("": the agent's own, or a tool's), and when they were said."""
+
+    thread: str = ""
+    seq: int = 0
+    person: str = ""
+    at: float = 0.0
+
+
+class Fact(Struct, frozen=True):
+    """One sentence. `topic` is the heading that it stands under in MEMORY.md; "": it does not stand there. `since` and
+    `until` say when it was true, as far as anybody knows (0: nobody does, or it still is). `marked`: it comes from
+    strangers' words, is told as theirs, and never stands in MEMORY.md."""
+
+    id: str
+    text: str
+    source: FactSource = FactSource()
+    topic: str = ""
+    importance: int = USUAL
+    since: float = 0.0
+    until: float = 0.0
+    replaced_by: str = ""
+    marked: bool = False
+    at: float = 0.0  # when it was written down; told by the store
+    version: int = 0  # of the memory, with which it was changed last; told by the store
+
+
+class FactEnd(Struct, frozen=True):
+    """A fact that is true no longer, and the one that took its place. With `until` 0 it is true again."""
+
+    id: str
+    until: float
+    replaced_by: str = ""
+
+
+class MemoryDocument(Struct, frozen=True):
+    """`version` is that of the memory with which it was changed last; 0: it has never been written."""
+
+    name: str
+    body: str = ""
+    version: int = 0
+
+
+class Consolidated(Struct, frozen=True):
+    """A conversation whose entries `after` … `upto` are now part of the memory."""
+
+    thread: str
+    after: int
+    upto: int
+
+
+class MemoryChange(Struct, frozen=True):
+    """All of it or nothing, as one version. `documents` are what they are to hold; each names the version of it that
+    it was made from, and where that is no longer the last, nothing is changed. `removed` are facts that leave no trace:
+    with them go their words and vectors, and what earlier versions of the documents held (`forgets`: these very words
+    are blanked in all of them). `hidden` are entries (thread, seq) that no search and no recall finds any more."""
+
+    author: str  # a person's id, or "" for everloop itself
+    why: str  # in words that tell nothing of what is remembered
+    facts: tuple[Fact, ...] = ()
+    ended: tuple[FactEnd, ...] = ()
+    removed: tuple[str, ...] = ()
+    forgets: tuple[str, ...] = ()
+    hidden: tuple[tuple[str, int], ...] = ()
+    documents: tuple[MemoryDocument, ...] = ()
+    consolidated: Consolidated | None = None
+    spent: Spent | None = None  # on a model that had it changed
+    job: str = ""  # which had it changed, once
+
+
+class MemoryVersion(Struct, frozen=True):
+    version: int
+    at: float
+    author: str
+    why: str
+    documents: tuple[str, ...]  # that it has changed
+
+
+class Unconsolidated(Struct, frozen=True):
+    """A conversation in which something was said that is not part of the memory yet."""
+
+    thread: str
+    owner: str
+    session: str
+    after: int
+    head: int
+    active: float  # when the last entry was written
+
+
+class Memory(Protocol):
+    """Nothing is asked or changed but by its principal. Raises StoreError."""
+
+    async def memory_version(self, owner: str) -> int:
+        """Of the last change; 0: nothing was ever remembered."""
+        ...
+
+    async def change_memory(self, owner: str, change: MemoryChange) -> int:
+        """Its version; 0: a document was changed meanwhile, or those entries are consolidated already (or the thread is
+        gone), and nothing was written."""
+        ...
+
+    async def facts(
+        self, owner: str, *, ids: Sequence[str] | None = None, ended: bool = False, limit: int = 1000, skip: int = 0
+    ) -> list[Fact]:
+        """The newest first; with `ended` also those that are true no longer."""
+        ...
+
+    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
+        """How many facts are true, and for each of the words the ids of those that hold it, at most so many, the newest
+        first."""
+        ...
+
+    async def document(self, owner: str, name: str) -> MemoryDocument: ...
+
+    async def document_at(self, owner: str, name: str, version: int) -> str | None:
+        """What it held at a version of the memory; None where there was no such version."""
+        ...
+
+    async def memory_versions(self, owner: str, *, limit: int = 50, before: int = 0) -> list[MemoryVersion]:
+        """The newest first; `before` a version, where it is not 0."""
+        ...
+
+    async def unconsolidated(self, quiet: float, many: int, limit: int, owner: str = "") -> list[Unconsolidated]:
+        """Conversations in which nothing was said for so many seconds since something new was, or with so many entries
+        at least that are not consolidated; of one owner or of all. Nothing runs in them. Those that people have put
+        aside, and those that work for a call, are passed over."""
+        ...
+
+    async def consolidated(self, thread: str) -> int:
+        """The entry up to which a conversation is part of the memory."""
+        ...

@@ -1,0 +1,277 @@
+"""What is remembered, written once for both databases.
+
+Words are rows here, and not an index of the database's own: facts are short, so there are few, and both databases find
+the same by the same statements.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ..ports.memory import (
+    DOCUMENTS,
+    Consolidated,
+    Fact,
+    FactSource,
+    MemoryChange,
+    MemoryDocument,
+    MemoryVersion,
+    Unconsolidated,
+)
+from ..readings.words import terms_of
+from .codec import list_of
+from .database import Ask, Database
+from .memory_edits import Edit, edit_between, undone, without_words
+from .spent import note_spent
+
+PURPOSE = "memory"  # what a model was asked for
+
+_THEM = "IN (SELECT value FROM {each}($2{json}))"
+_FACT = (
+    "id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, marked, at, version "
+    "FROM facts WHERE owner = $1"
+)
+_ADD = (
+    "INSERT INTO facts(owner, id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, "
+    "marked, at, version) VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, {now}, $14) "
+    "ON CONFLICT(owner, id) DO UPDATE SET text = excluded.text, topic = excluded.topic, "
+    "importance = excluded.importance, since = excluded.since, until = excluded.until, "
+    "replaced_by = excluded.replaced_by, marked = excluded.marked, version = excluded.version"
+)
+_WAITING = """SELECT t.id, t.owner, t.session, t.consolidated, t.head, e.at
+    FROM threads t JOIN entries e ON e.thread = t.id AND e.seq = t.head
+    WHERE t.head > t.consolidated AND t.state = 'resting' AND t.spawned_by = '' AND t.archived <= 0
+    AND (CAST($4 AS TEXT) = '' OR t.owner = $4)
+    AND (t.head - t.consolidated >= CAST($2 AS {int}) OR e.at <= {now} - CAST($1 AS {real}))
+    ORDER BY e.at LIMIT $3"""
+
+
+class MemoryRows(Database):
+    async def memory_version(self, owner: str) -> int:
+        rows = await self._glance("SELECT version FROM memories WHERE owner = $1", owner)
+        return int(rows[0][0]) if rows else 0
+
+    async def change_memory(self, owner: str, change: MemoryChange) -> int:
+        return await self._do(partial(_change, owner, change))
+
+    async def facts(
+        self, owner: str, *, ids: Sequence[str] | None = None, ended: bool = False, limit: int = 1000, skip: int = 0
+    ) -> list[Fact]:
+        true = "" if ended else " AND until = 0"
+        if ids is not None:
+            rows = await self._ask(f"SELECT {_FACT} AND id {_THEM}{true}", owner, list_of(ids))
+            return sorted(map(_fact, rows), key=lambda fact: list(ids).index(fact.id))
+        rows = await self._ask(f"SELECT {_FACT}{true} ORDER BY at DESC, id LIMIT $2 OFFSET $3", owner, limit, skip)
+        return [_fact(row) for row in rows]
+
+    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
+        counted = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
+        parts = [
+            f"SELECT * FROM (SELECT CAST(${place} AS TEXT) AS word, w.fact AS fact FROM fact_words w JOIN facts f "
+            f"ON f.owner = w.owner AND f.id = w.fact WHERE w.owner = $1 AND w.word = ${place} AND f.until = 0 "
+            f"ORDER BY f.at DESC, f.id LIMIT {int(limit)}) AS holders{place}"
+            for place in range(2, 2 + len(words))
+        ]
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for word, fact in await self._ask(" UNION ALL ".join(parts), owner, *words) if parts else ():
+            found[word].append(fact)
+        return int(counted[0][0]), dict(found)
+
+    async def document(self, owner: str, name: str) -> MemoryDocument:
+        return await _document(self._ask, owner, name)
+
+    async def document_at(self, owner: str, name: str, version: int) -> str | None:
+        if not 0 < version <= await self.memory_version(owner):
+            return None
+        body = (await _document(self._ask, owner, name)).body
+        for edit in await _edits(self._ask, owner, name, version):
+            body = undone(body, edit)
+        return body
+
+    async def memory_versions(self, owner: str, *, limit: int = 50, before: int = 0) -> list[MemoryVersion]:
+        rows = await self._ask(
+            "SELECT version, at, author, why FROM memory_changes WHERE owner = $1 "
+            "AND (CAST($2 AS {int}) = 0 OR version < $2) ORDER BY version DESC LIMIT $3",
+            owner,
+            before,
+            limit,
+        )
+        changed: defaultdict[int, list[str]] = defaultdict(list)
+        if rows:
+            edits = "SELECT version, name FROM memory_edits WHERE owner = $1 AND version >= $2 ORDER BY name"
+            for version, name in await self._ask(edits, owner, rows[-1][0]):
+                changed[version].append(name)
+        return [MemoryVersion(version, at, author, why, tuple(changed[version])) for version, at, author, why in rows]
+
+    async def unconsolidated(self, quiet: float, many: int, limit: int, owner: str = "") -> list[Unconsolidated]:
+        return [Unconsolidated(*row) for row in await self._ask(_WAITING, quiet, many, limit, owner)]
+
+    async def consolidated(self, thread: str) -> int:
+        rows = await self._ask("SELECT consolidated FROM threads WHERE id = $1", thread)
+        return int(rows[0][0]) if rows else 0
+
+
+async def _change(owner: str, change: MemoryChange, ask: Ask) -> int:
+    await ask("INSERT INTO memories(owner, version) VALUES($1, 0) ON CONFLICT DO NOTHING", owner)
+    [(last,)] = await ask("SELECT version FROM memories WHERE owner = $1{lock}", owner)
+    before = {each.name: await _document(ask, owner, each.name) for each in change.documents}
+    if any(before[each.name].version != each.version for each in change.documents):
+        return 0
+    if change.consolidated and not await _moves(ask, owner, change.consolidated):
+        return 0
+    version = int(last) + 1
+    await ask("UPDATE memories SET version = $2 WHERE owner = $1", owner, version)
+    await ask(
+        "INSERT INTO memory_changes(owner, version, at, author, why) VALUES($1, $2, {now}, $3, $4)",
+        owner,
+        version,
+        change.author,
+        change.why,
+    )
+    for document in change.documents:
+        await _write(ask, owner, version, before[document.name].body, document)
+    for fact in change.facts:
+        await _add(ask, owner, version, fact)
+    for end in change.ended:
+        await ask(
+            "UPDATE facts SET until = $3, replaced_by = $4, version = $5 WHERE owner = $1 AND id = $2",
+            owner,
+            end.id,
+            end.until,
+            end.replaced_by,
+            version,
+        )
+    await _forget(ask, owner, change)
+    if change.spent and change.consolidated:
+        await note_spent(ask, owner, change.consolidated.thread, change.spent, PURPOSE)
+    return version
+
+
+async def _moves(ask: Ask, owner: str, done: Consolidated) -> bool:
+    moved = "UPDATE threads SET consolidated = $4 WHERE id = $1 AND owner = $2 AND consolidated = $3 RETURNING id"
+    return bool(await ask(moved, done.thread, owner, done.after, done.upto))
+
+
+async def _write(ask: Ask, owner: str, version: int, before: str, document: MemoryDocument) -> None:
+    if before == document.body:
+        return
+    edit = edit_between(document.body, before)
+    await ask(
+        "INSERT INTO memory_edits(owner, name, version, place, length, before) VALUES($1, $2, $3, $4, $5, $6)",
+        owner,
+        document.name,
+        version,
+        edit.place,
+        edit.length,
+        edit.before,
+    )
+    await _put(ask, owner, version, document)
+
+
+async def _put(ask: Ask, owner: str, version: int, document: MemoryDocument) -> None:
+    await ask(
+        "INSERT INTO memory_documents(owner, name, version, body) VALUES($1, $2, $3, $4) "
+        "ON CONFLICT(owner, name) DO UPDATE SET version = excluded.version, body = excluded.body",
+        owner,
+        document.name,
+        version,
+        document.body,
+    )
+
+
+async def _add(ask: Ask, owner: str, version: int, fact: Fact) -> None:
+    source = fact.source
+    await ask(
+        _ADD,
+        owner,
+        fact.id,
+        fact.text,
+        source.thread,
+        source.seq,
+        source.person,
+        source.at,
+        fact.topic,
+        fact.importance,
+        fact.since,
+        fact.until,
+        fact.replaced_by,
+        int(fact.marked),
+        version,
+    )
+    await ask("DELETE FROM fact_words WHERE owner = $1 AND fact = $2", owner, fact.id)
+    await ask("DELETE FROM fact_vectors WHERE owner = $1 AND fact = $2", owner, fact.id)
+    await ask(
+        "INSERT INTO fact_words(owner, word, fact) SELECT $1, value, $3 FROM {each}($2{json})",
+        owner,
+        list_of(terms_of(f"{fact.topic} {fact.text}")),
+        fact.id,
+    )
+
+
+async def _forget(ask: Ask, owner: str, change: MemoryChange) -> None:
+    if change.removed:
+        for table, column in (("facts", "id"), ("fact_words", "fact"), ("fact_vectors", "fact")):
+            await ask(f"DELETE FROM {table} WHERE owner = $1 AND {column} {_THEM}", owner, list_of(change.removed))
+        ends = f"UPDATE facts SET replaced_by = '' WHERE owner = $1 AND replaced_by {_THEM}"
+        await ask(ends, owner, list_of(change.removed))
+    for thread, seq in change.hidden:
+        await ask(
+            "INSERT INTO hidden_entries(thread, seq, owner) SELECT id, CAST($2 AS {int}), owner FROM threads "
+            "WHERE id = $1 AND owner = $3 ON CONFLICT DO NOTHING",
+            thread,
+            seq,
+            owner,
+        )
+    for name in DOCUMENTS if change.forgets else ():
+        await _blank(ask, owner, name, change.forgets)
+
+
+async def _blank(ask: Ask, owner: str, name: str, words: Sequence[str]) -> None:
+    """Write a document and the ways back to its earlier versions anew, without lines that hold these words."""
+    document = await _document(ask, owner, name)
+    edits = await _edits(ask, owner, name, 0)
+    bodies = [document.body]
+    for edit in edits:
+        bodies.append(undone(bodies[-1], edit))
+    if not any(without_words(body, words) != body for body in bodies):
+        return
+    bodies = [without_words(body, words) for body in bodies]
+    await ask("DELETE FROM memory_edits WHERE owner = $1 AND name = $2", owner, name)
+    for edit, body, before in zip(edits, bodies[:-1], bodies[1:], strict=True):
+        await _write(ask, owner, edit.version, before, MemoryDocument(name, body))
+    await _put(ask, owner, document.version, MemoryDocument(name, bodies[0]))
+
+
+async def _document(ask: Ask, owner: str, name: str) -> MemoryDocument:
+    rows = await ask("SELECT body, version FROM memory_documents WHERE owner = $1 AND name = $2", owner, name)
+    return MemoryDocument(name, *rows[0]) if rows else MemoryDocument(name)
+
+
+async def _edits(ask: Ask, owner: str, name: str, after: int) -> list[Edit]:
+    """Of the versions after one, the newest first."""
+    rows = await ask(
+        "SELECT version, place, length, before FROM memory_edits "
+        "WHERE owner = $1 AND name = $2 AND version > $3 ORDER BY version DESC",
+        owner,
+        name,
+        after,
+    )
+    return [Edit(*row) for row in rows]
+
+
+def _fact(row: Any) -> Fact:
+    id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, marked, at, version = row
+    return Fact(
+        id=id,
+        text=text,
+        source=FactSource(thread, seq, person, said),
+        topic=topic,
+        importance=importance,
+        since=since,
+        until=until,
+        replaced_by=replaced_by,
+        marked=bool(marked),
+        at=at,
+        version=version,
+    )
