@@ -9,13 +9,14 @@ from vodozemac import GroupSession, MegolmMessage
 from everloop.channels.matrix.codec import RoomEvent, read_event
 from everloop.channels.matrix.deciphering import Deciphering
 from everloop.channels.matrix.device import OurDevice
-from everloop.channels.matrix.e2ee import OTHER_KEYS
+from everloop.channels.matrix.e2ee import OTHER_KEYS, UNSIGNED
 from everloop.channels.matrix.e2ee.account import MEGOLM, OlmAccount
 from everloop.channels.matrix.e2ee.devices import Device, Devices
 from everloop.channels.matrix.e2ee.encrypted_rooms import EncryptedRooms, read_encryption
 from everloop.channels.matrix.e2ee.encryption import Encryption, NeverReadable, NoKeyYet
 from everloop.channels.matrix.e2ee.olm import OlmDevice
 from everloop.channels.matrix.e2ee.records import PICKLE, KeyRecords, OutboundKey, RoomRecord
+from everloop.channels.matrix.e2ee.signing import is_signed
 from everloop.channels.matrix.e2ee.waiting import TOO_LATE, WaitingMessages
 from everloop.channels.matrix.homeserver import Homeserver, path_of
 from everloop.channels.matrix.sending import EventSender
@@ -23,6 +24,7 @@ from everloop.channels.matrix.sync import Happened
 from everloop.errors import ChannelDown
 from everloop.net.trusted import TrustedHttp
 from tests.channels.matrix.remembering import Memory
+from tests.channels.matrix.secretive import further_device
 from tests.channels.matrix.synapse import Account, Synapse
 
 SAID = {"msgtype": "m.text", "body": "hello"}
@@ -300,6 +302,33 @@ async def test_of_two_homes_with_one_token_only_the_first_encrypts(party: Any, s
     assert [await each.hindrance() for each in (here, there)] == ["", OTHER_KEYS]
     with pytest.raises(ChannelDown, match="another client"):
         await Encryption(server, Memory(), bot.user, bot.account.device).start()
+    await http.close()
+
+
+async def test_our_device_is_signed_with_our_accounts_keys_unless_another_client_has_made_them(
+    party: Any, synapse: Synapse
+):
+    bot, http = await party("bot"), TrustedHttp()
+    await bot.encryption.start()  # again
+    body: dict[str, Any] = {"device_keys": {bot.user: []}}
+    said = await bot.server.post(path_of("keys", "query"), body)
+    master, signing = (
+        next(iter(said[kind][bot.user]["keys"].values())) for kind in ("master_keys", "self_signing_keys")
+    )
+    device = said["device_keys"][bot.user][bot.account.device]
+    assert is_signed(said["self_signing_keys"][bot.user], bot.user, master, master)
+    assert is_signed(device, bot.user, signing, signing)
+    assert not is_signed({**device, "algorithms": []}, bot.user, signing, signing)
+
+    other = further_device(synapse, bot.user)
+    for memory, hindrance in ((bot.memory, ""), (Memory(), UNSIGNED)):  # the same home with a new login; another home
+        server = Homeserver(synapse.url, other.token, http)
+        our_device = OurDevice(server, memory)
+        encryption = await our_device.encryption()
+        assert encryption
+        await encryption.start()
+        assert await our_device.hindrance() == hindrance
+        other = further_device(synapse, bot.user)
     await http.close()
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ...errors import ChannelRefused
 from ...ports.channel_state import ChannelRecords
 from .codec import OurAccount, RoomEvent
-from .e2ee import NEEDS_EXTRA, NO_PLACE, OTHER_KEYS, has_extra, opened_encryption
+from .e2ee import NEEDS_EXTRA, NO_PLACE, OTHER_KEYS, UNSIGNED, has_extra, opened_encryption
 from .homeserver import Homeserver, HomeserverRefused, path_of
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ class OurDevice:
         return self._encryption
 
     async def hindrance(self) -> str:
-        """Why encrypted messages are not read, and what whoever runs us does about it; "" when they are."""
-        if await self.encryption():
-            return ""
+        """Why encrypted messages are not read, or not all; and what whoever runs us does about it. "" when they are."""
+        if encryption := await self.encryption():
+            return "" if await encryption.is_signed() else UNSIGNED
         if not has_extra():
             return NEEDS_EXTRA
         return OTHER_KEYS if self._state else NO_PLACE

@@ -19,6 +19,11 @@ OTHER_KEYS = (
     "encrypted messages cannot be read with it. Take away channels.matrix.device_id and log in "
     "anew: everloop channels login matrix"
 )
+UNSIGNED = (
+    "another client (Element, say) has made this account's own keys, its cryptographic identity, and everloop's device "
+    "is not signed with them: who uses Element may not be able to write to it in encrypted rooms. Use an account in "
+    "which nobody was ever logged in with such a client"
+)
 
 
 def has_extra() -> bool:

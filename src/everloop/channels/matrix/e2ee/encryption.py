@@ -11,6 +11,7 @@ from ..codec import RoomEvent
 from ..homeserver import Homeserver, path_of
 from . import OTHER_KEYS
 from .account import ONE_TIME_KEYS, OlmAccount
+from .cross_signing import CrossSigning
 from .devices import Devices
 from .olm import OlmDevice, Whispered
 from .records import InboundKey, KeyRecords, OutboundKey, RoomRecord
@@ -30,6 +31,7 @@ class Encryption:
         self.user = user
         self._records = KeyRecords(state, user, device)
         self._account = OlmAccount(server, self._records, user, device)
+        self._signing = CrossSigning(server, KeyRecords(state, user), self._account)
         self._devices = Devices(server, self._records)
         self._olm = OlmDevice(server, self._records, self._account, self._devices)
         self._keys = RoomKeys(self._records, self._devices)
@@ -49,6 +51,11 @@ class Encryption:
         said = await self._server.post(path_of("keys", "upload"), {})
         left = said.get("one_time_key_counts", {}).get("signed_curve25519", 0)
         await self._account.publish(int(left), fallback=False)
+        await self._signing.start()
+
+    async def is_signed(self) -> bool:
+        """Whether clients that send keys only to signed devices send them to ours, or will when it has started."""
+        return not await self._signing.is_foreign()
 
     async def take(self, events: Iterable[Mapping[str, Any]], left: int | None, *, fallback: bool) -> int:
         """What devices have said to ours; `left` are the keys to begin with that the homeserver still has, `fallback`

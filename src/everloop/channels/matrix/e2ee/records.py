@@ -23,6 +23,17 @@ class AccountRecord(Struct, frozen=True):
     uploaded: bool = False
 
 
+class CrossSigningRecord(Struct, frozen=True):
+    """The seeds of our account's own keys."""
+
+    master: str = ""
+    self_signing: str = ""
+    user_signing: str = ""
+
+    def by_name(self) -> dict[str, str]:
+        return {"master": self.master, "self_signing": self.self_signing, "user_signing": self.user_signing}
+
+
 class OlmSessions(Struct, frozen=True):
     """With one device, the one to be used first. `heard` are marks of what it has said last."""
 
