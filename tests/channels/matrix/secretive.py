@@ -10,6 +10,9 @@ from typing import Any
 
 import nio
 
+from everloop.channels.matrix.e2ee.account import MEGOLM
+from everloop.channels.matrix.homeserver import Homeserver, path_of
+from everloop.net.trusted import TrustedHttp
 from tests.channels.matrix.somebody import PATIENCE, Somebody
 from tests.channels.matrix.synapse import PASSWORD, Account, Synapse
 
@@ -39,19 +42,41 @@ class Secretive(Somebody):
     async def meet(self, user: str) -> str:
         """An encrypted room of two, in which they are."""
         room = await self.make_room(user, direct=True, encrypted=True)
-        await self.until(
-            lambda _: (
-                user in self.client.rooms[room].users.keys() - self.client.rooms[room].invited_users
-                if room in self.client.rooms
-                else False
-            )
-        )
+        await self.sees(user)
         return room
 
     async def sees(self, *users: str) -> None:
         """Sync until they are in a room with us."""
         rooms = self.client.rooms
         await self.until(lambda _: any({*users} <= room.users.keys() - room.invited_users for room in rooms.values()))
+
+    async def withhold_key(self, room: str) -> list[dict[str, Any]]:
+        """What is said from now on has a key that nobody has yet. Returns what would bring it to them."""
+        client = self.client
+        if missing := client.get_missing_sessions(room):
+            await client.keys_claim(missing)
+        users = [*client.rooms[room].users]
+        shares = client.olm.share_group_session_parallel(room, users, ignore_unverified_devices=True)
+        held = [messages for _, messages in shares]
+        client.olm.outbound_group_sessions[room].shared = True
+        return held
+
+    async def _put(self, path: str, body: dict[str, Any]) -> None:
+        """What their client would not do by itself."""
+        http = TrustedHttp()
+        server = Homeserver(self.client.homeserver, self.client.access_token, http)
+        await server.put(path, body)
+        await http.close()
+
+    async def bring(self, held: list[dict[str, Any]]) -> None:
+        for number, messages in enumerate(held):
+            await self._put(path_of("sendToDevice", "m.room.encrypted", f"late{number}"), messages)
+
+    async def say_in_clear(self, room: str, text: str) -> None:
+        await self._put(path_of("rooms", room, "send", "m.room.message", text), {"msgtype": "m.text", "body": text})
+
+    async def begin_encryption(self, room: str) -> None:
+        await self._put(path_of("rooms", room, "state", "m.room.encryption", ""), {"algorithm": MEGOLM})
 
 
 def _told(event: Any) -> dict[str, Any]:

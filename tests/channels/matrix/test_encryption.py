@@ -6,8 +6,6 @@ from typing import Any
 
 from nio.crypto import decrypt_attachment
 
-from everloop.channels.matrix.homeserver import Homeserver, path_of
-from everloop.net.trusted import TrustedHttp
 from everloop.ports.channel import OutgoingFile
 from tests.channels.matrix.listener import Bot, part_for, place_of
 from tests.channels.matrix.remembering import Memory
@@ -123,14 +121,7 @@ async def test_what_is_in_clear_in_an_encrypted_room_is_not_heard(bot: Bot, syna
         await anna.sees(bot.user)
         await anna.say(room, "read me")
         await listener.hears(1)
-        await in_clear(synapse, anna, room, "forged by whoever runs the homeserver")
+        await anna.say_in_clear(room, "forged by whoever runs the homeserver")
         plain = await anna.make_room(bot.user, direct=True)
-        await in_clear(synapse, anna, plain, "where all is in clear")
+        await anna.say_in_clear(plain, "where all is in clear")
         assert await listener.texts(2) == ["read me", "where all is in clear"]
-
-
-async def in_clear(synapse: Synapse, person: Secretive, room: str, text: str) -> None:
-    http = TrustedHttp()
-    server = Homeserver(synapse.url, person.client.access_token, http)
-    await server.put(path_of("rooms", room, "send", "m.room.message", text), {"msgtype": "m.text", "body": text})
-    await http.close()
