@@ -65,7 +65,10 @@ def test_whatever_somebody_sends_is_read_or_left_alone(event: Any, other: dict[s
         (heard.text + heard.quoted + heard.thread + heard.reply_to).encode()
 
 
-@pytest.mark.parametrize("value", [None, [], "x", {}, {"type": "m.room.message"}, {"type": 1, "sender": "@a:b"}])
+@pytest.mark.parametrize(
+    "value",
+    [None, [], "x", {}, {"type": "m.x"}, {"type": 1, "sender": "@a:b"}, {"type": "m.x", "sender": "@a:b", "\ud800": 1}],
+)
 def test_what_is_no_event_is_none(value: Any):
     assert read_event(value) is None
 

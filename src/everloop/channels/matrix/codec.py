@@ -69,7 +69,7 @@ def read_event(value: Any) -> RoomEvent | None:
     """None for what is no event."""
     try:
         event = msgspec.convert(value, RoomEvent)
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):  # a name may be half of a surrogate pair
         return None
     return event if event.sender.startswith("@") else None
 

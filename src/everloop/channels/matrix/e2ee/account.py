@@ -42,19 +42,22 @@ class OlmAccount:
         await self.keys()
         return Account.from_pickle((await self._records.get(AccountRecord)).pickle, PICKLE)
 
-    async def is_known(self) -> bool:
-        """Whether the homeserver knows no other keys for this device."""
+    async def published(self) -> str:
+        """The signing key by which the homeserver knows this device; "" if it knows none, as after a logout."""
         body: dict[str, Any] = {"device_keys": {self.user: [self.device]}}
         said = await self._server.post(path_of("keys", "query"), body)
         try:
-            theirs = said["device_keys"][self.user][self.device]["keys"][f"ed25519:{self.device}"]
+            return str(said["device_keys"][self.user][self.device]["keys"][f"ed25519:{self.device}"])
         except (KeyError, TypeError):
-            return True
-        return bool(theirs == (await self.keys()).signing)
+            return ""
+
+    async def is_known(self) -> bool:
+        """Whether the homeserver knows no other keys for this device."""
+        return await self.published() in ("", (await self.keys()).signing)
 
     async def publish(self, left: int, *, fallback: bool) -> None:
-        """Our device's keys, and as many for others to begin with as are missing; `fallback`: that for when they are
-        used up, too. They are kept before anybody can use them."""
+        """Our device's keys where they are not known, and as many for others to begin with as are missing; `fallback`:
+        that for when they are used up, too. They are kept before anybody can use them."""
         await self.keys()
 
         def make(record: AccountRecord) -> tuple[AccountRecord, AccountRecord]:
@@ -102,6 +105,10 @@ class OlmAccount:
     def _signed(self, account: Account, value: dict[str, Any]) -> dict[str, Any]:
         signature = account.sign(canonical(value)).to_base64()
         return {**value, "signatures": {self.user: {f"ed25519:{self.device}": signature}}}
+
+    async def forget_upload(self) -> None:
+        """The homeserver has our device's keys no more."""
+        await self._records.update(AccountRecord, (), lambda now: (msgspec.structs.replace(now, uploaded=False), None))
 
     async def forget_key_of(self, identity: str, body: str) -> None:
         """A one-time key that somebody has begun with goes."""

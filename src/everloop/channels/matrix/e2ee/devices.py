@@ -1,6 +1,7 @@
 """Whose devices there are. A device is trusted when it is first seen; one whose key changes afterwards is nobody's."""
 
 import logging
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from .signing import is_signed
 
 _log = logging.getLogger("everloop.channels.matrix")
 
+REMEMBERED = 5_000
 PATIENCE = 10_000  # milliseconds that our homeserver waits for others
 
 
@@ -28,6 +30,7 @@ class Devices:
     def __init__(self, server: Homeserver, records: KeyRecords) -> None:
         self._server = server
         self._records = records
+        self._seen: OrderedDict[str, list[Device]] = OrderedDict()  # and pinned
 
     async def of(self, users: Iterable[str]) -> list[Device]:
         """As their homeservers say now; of those that are away, as they have said last."""
@@ -57,10 +60,16 @@ class Devices:
             now = PinnedDevices(known, last)
             return (record if now == record else now), known
 
+        if self._seen.get(user) == devices:
+            return devices
         known = await self._records.update(PinnedDevices, (user,), pin)
         if changed := [each.id for each in devices if known[each.id] != each.signing]:
             _log.warning("the keys of devices of %s have changed, which no device does: %s", user, changed)
-        return [each for each in devices if known[each.id] == each.signing]
+            return [each for each in devices if known[each.id] == each.signing]
+        self._seen[user] = devices
+        while len(self._seen) > REMEMBERED:
+            self._seen.popitem(last=False)
+        return devices
 
 
 def _table(said: Any, name: str) -> dict[str, Any]:

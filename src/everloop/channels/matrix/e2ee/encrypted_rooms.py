@@ -10,7 +10,7 @@ from .records import KeyRecords, RoomRecord
 
 ENCRYPTION = "m.room.encryption"
 MOST_MESSAGES = 10_000  # with one key, whatever a room asks for
-LEAST_SECONDS, MOST_SECONDS = 3600.0, 365 * 86400.0
+LEAST_SECONDS, MOST_SECONDS = 3600, 365 * 86400
 
 
 class EncryptedRooms:
@@ -72,5 +72,5 @@ def read_encryption(content: Mapping[str, Any]) -> RoomRecord:
     usual = RoomRecord()
     messages, period = content.get("rotation_period_msgs"), content.get("rotation_period_ms")
     most = min(max(messages, 1), MOST_MESSAGES) if isinstance(messages, int) else usual.messages
-    seconds = min(max(period / 1000, LEAST_SECONDS), MOST_SECONDS) if isinstance(period, int) else usual.seconds
+    seconds = float(min(max(period // 1000, LEAST_SECONDS), MOST_SECONDS)) if isinstance(period, int) else usual.seconds
     return RoomRecord(encrypted=True, messages=most, seconds=seconds)

@@ -44,8 +44,11 @@ class Encryption:
     async def start(self) -> None:
         """Whoever listens does this first. Raises ChannelDown when another home was faster with keys of its own: one
         that came later would take their place."""
-        if not await self.is_ours():
+        published = await self._account.published()
+        if published not in ("", (await self._account.keys()).signing):
             raise ChannelDown(OTHER_KEYS)
+        if not published:
+            await self._account.forget_upload()
         for kind in (InboundKey, OutboundKey):
             await self._records.forget_unused(kind, UNUSED)
         said = await self._server.post(path_of("keys", "upload"), {})

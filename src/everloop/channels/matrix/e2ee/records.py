@@ -4,8 +4,10 @@ A record is put before what was made with it leaves the house: whoever is killed
 nothing, and no key is ever used for two texts. Who finds that another process was faster begins again.
 """
 
+import json
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +18,7 @@ PICKLE = bytes(32)  # what is pickled here is sealed with the vault's key
 
 _Record = TypeVar("_Record", bound=Struct)
 _Made = TypeVar("_Made")
+_Kind = TypeVar("_Kind")
 
 
 class AccountRecord(Struct, frozen=True):
@@ -79,6 +82,15 @@ class RoomRecord(Struct, frozen=True):
     seconds: float = 7 * 86400.0
 
 
+def written(value: Any) -> str:
+    """Not by msgspec, which refuses the half of a surrogate pair that a stranger may have sent."""
+    return json.dumps(msgspec.to_builtins(value))
+
+
+def read(text: str, kind: type[_Kind]) -> _Kind:
+    return msgspec.convert(json.loads(text), kind)
+
+
 class KeyRecords:
     """`whose` are the names of our account and device. Raises as ChannelRecords does."""
 
@@ -97,7 +109,7 @@ class KeyRecords:
         while True:
             record, version = await self._read(kind, key)
             changed, made = change(record)
-            if changed is record or await self._state.put(key, msgspec.json.encode(changed).decode(), version):
+            if changed is record or await self._state.put(key, written(changed), version):
                 return made
 
     async def forget_unused(self, kind: type[Struct], seconds: float) -> None:
@@ -105,7 +117,10 @@ class KeyRecords:
 
     async def _read(self, kind: type[_Record], key: str) -> tuple[_Record, int]:
         kept = await self._state.get(key)
-        return (msgspec.json.decode(kept.value, type=kind) if kept.version else kind()), kept.version
+        return (read(kept.value, kind) if kept.version else kind()), kept.version
 
     def _key(self, kind: type[Struct], names: tuple[str, ...]) -> str:
-        return " ".join((f"{self._prefix}{kind.__name__}", *names))
+        """No name of a stranger's choice is one that a database does not take."""
+        return " ".join(
+            (f"{self._prefix}{kind.__name__}", *(quote(each, "!@:$", errors="surrogatepass") for each in names))
+        )

@@ -48,6 +48,7 @@ class RoomSpeaker:
         self._there: OrderedDict[str, tuple[float, list[Device]]] = OrderedDict()
         self._deaf: dict[str, float] = {}  # identity keys of devices without any to begin with
         self._turns: dict[str, asyncio.Lock] = {}
+        self._begun = time.time()  # an older key may be that of a copy which was brought back, and used up since
 
     async def encrypt(
         self, room: str, rules: RoomRecord, kind: str, content: dict[str, Any], *, draft: bool = False
@@ -80,7 +81,7 @@ class RoomSpeaker:
 
     async def _ready(self, room: str, rules: RoomRecord, there: Sequence[Device]) -> str:
         """The id of a key that all of them have, and nobody else."""
-        record = await self._records.update(OutboundKey, (room,), lambda now: _current(now, rules, there, time.time()))
+        record = await self._records.update(OutboundKey, (room,), lambda now: self._current(now, rules, there))
         group = GroupSession.from_pickle(record.pickle, PICKLE)
         if not record.shared and record.used == 0:
             await self._keys.keep_ours(room, self._account.user, InboundGroupSession(group.session_key))
@@ -94,6 +95,17 @@ class RoomSpeaker:
         for first in range(0, len(missing), AT_ONCE):
             await self._share(room, missing[first : first + AT_ONCE], content)
         return record.session
+
+    def _current(self, now: OutboundKey, rules: RoomRecord, there: Iterable[Device]) -> tuple[OutboundKey, OutboundKey]:
+        """Another key when this one is used up or old, or when somebody has it who is not there any more."""
+        here = {(each.user, each.id, each.identity) for each in there}
+        having = {(user, id, key) for user, devices in now.shared.items() for id, key in devices.items()}
+        is_young = self._begun <= now.made and 0 <= time.time() - now.made < rules.seconds
+        if now.pickle and is_young and now.used < rules.messages and having <= here:
+            return now, now
+        group = GroupSession()
+        made = OutboundKey(group.pickle(PICKLE), group.session_id, time.time())
+        return made, made
 
     def _is_deaf(self, device: Device) -> bool:
         return time.monotonic() < self._deaf.get(device.identity, 0.0)
@@ -141,20 +153,6 @@ def members_of(said: Any) -> list[str]:
     events = [read_event(each) for each in chunk] if isinstance(chunk, list) else []
     there = [event for event in events if event and event.content.get("membership") in ("join", "invite")]
     return [event.state_key for event in there if event.state_key]
-
-
-def _current(
-    now: OutboundKey, rules: RoomRecord, there: Iterable[Device], time: float
-) -> tuple[OutboundKey, OutboundKey]:
-    """Another key when this one is used up or old, or when somebody has it who is not there any more."""
-    here = {(each.user, each.id, each.identity) for each in there}
-    having = {(user, id, key) for user, devices in now.shared.items() for id, key in devices.items()}
-    is_good = now.pickle and now.used < rules.messages and 0 <= time - now.made < rules.seconds and having <= here
-    if is_good:
-        return now, now
-    group = GroupSession()
-    made = OutboundKey(group.pickle(PICKLE), group.session_id, time)
-    return made, made
 
 
 def _has(record: OutboundKey, device: Device) -> bool:
