@@ -2,18 +2,18 @@
 
 Clients have begun to send keys to no device that its owner has not signed. An account of which nobody has signed a
 device yet gets its keys from us, which a homeserver lets happen without a password. Where another client has made them,
-ours is not signed, and that is told.
+ours is not signed, and that is told. Each of the three keys is that of an Olm account of which nothing else is used.
 """
 
 import logging
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from vodozemac import Account
 
 from ..homeserver import Homeserver, HomeserverRefused, path_of
 from .account import OlmAccount
-from .records import CrossSigningRecord, KeyRecords
-from .signing import base64, canonical, unbase64
+from .records import PICKLE, CrossSigningRecord, KeyRecords
+from .signing import canonical
 
 _log = logging.getLogger("everloop.channels.matrix")
 
@@ -58,8 +58,8 @@ class CrossSigning:
 
     async def _publish(self, record: CrossSigningRecord) -> bool:
         made = {
-            name: {"user_id": self._user, "usage": [name], "keys": {_name(seed): _public(seed)}}
-            for name, seed in record.by_name().items()
+            name: {"user_id": self._user, "usage": [name], "keys": {_name(pickle): _public(pickle)}}
+            for name, pickle in record.by_name().items()
         }
         body = {f"{name}_key": self._signed(each, record.master) for name, each in made.items()}
         try:
@@ -76,30 +76,23 @@ class CrossSigning:
         body = {self._user: {self._account.device: self._signed(device, record.self_signing)}}
         await self._server.post(path_of("keys", "signatures", "upload"), body)
 
-    def _signed(self, value: dict[str, Any], seed: str) -> dict[str, Any]:
+    def _signed(self, value: dict[str, Any], pickle: str) -> dict[str, Any]:
         bare = {name: each for name, each in value.items() if name not in ("signatures", "unsigned")}
-        signature = base64(_key(seed).sign(canonical(bare)))
-        return {**bare, "signatures": {self._user: {_name(seed): signature}}}
+        signature = Account.from_pickle(pickle, PICKLE).sign(canonical(bare)).to_base64()
+        return {**bare, "signatures": {self._user: {_name(pickle): signature}}}
 
 
 def _made_once(record: CrossSigningRecord) -> tuple[CrossSigningRecord, CrossSigningRecord]:
-    def seed() -> str:
-        return base64(Ed25519PrivateKey.generate().private_bytes_raw())
-
-    made = record if record.master else CrossSigningRecord(seed(), seed(), seed())
+    made = record if record.master else CrossSigningRecord(*(Account().pickle(PICKLE) for _ in range(3)))
     return made, made
 
 
-def _key(seed: str) -> Ed25519PrivateKey:
-    return Ed25519PrivateKey.from_private_bytes(unbase64(seed))
+def _public(pickle: str) -> str:
+    return Account.from_pickle(pickle, PICKLE).ed25519_key.to_base64()
 
 
-def _public(seed: str) -> str:
-    return base64(_key(seed).public_key().public_bytes_raw())
-
-
-def _name(seed: str) -> str:
-    return f"ed25519:{_public(seed)}"
+def _name(pickle: str) -> str:
+    return f"ed25519:{_public(pickle)}"
 
 
 def _at(said: Any, *names: str) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class AccountRecord(Struct, frozen=True):
 
 
 class CrossSigningRecord(Struct, frozen=True):
-    """The seeds of our account's own keys."""
+    """Our account's own keys."""
 
     master: str = ""
     self_signing: str = ""
