@@ -29,6 +29,9 @@ async def test_nothing_of_an_encrypted_room_lies_readable_on_the_homeserver(bot:
         draft = await channel.preview(place_of(heard), "", said[1], heard.reply_to)
         await channel.send(part_for(heard, said[2], draft=draft))
         asked = await channel.send(part_for(heard, said[3], key="k2", approval="yes"))
+        pressed = {"rel_type": "m.annotation", "event_id": asked, "key": "✅"}
+        await anna.send(room, {"m.relates_to": pressed}, "m.reaction")
+        assert (await listener.texts(2))[1] == "/approve yes"
         await channel.replace(place_of(heard), asked, Rendered(said[4], said[4]))
         await channel.send(part_for(heard, "", key="k3", files=(FILE,)))
         shown = await anna.until(lambda me: len(me.said(room, bot.user)) == 5 and me.shown(room, bot.user))
@@ -36,7 +39,7 @@ async def test_nothing_of_an_encrypted_room_lies_readable_on_the_homeserver(bot:
         assert [text for text in (CANARY, "song.txt", "org.everloop.approval") if synapse.has_stored(text)] == []
 
         await anna.say_in_clear(await anna.make_room(bot.user, direct=True), "hello in clear")  # the control
-        plain = (await listener.hears(2))[1]
+        plain = (await listener.hears(3))[2]
         await channel.send(part_for(plain, f"{CANARY}, which is no secret", key="k4"))
         assert synapse.has_stored(f"{CANARY}, which is no secret")
 

@@ -17,6 +17,7 @@ from everloop.channels.matrix.e2ee.waiting import TOO_LATE, WaitingMessages
 from everloop.channels.matrix.homeserver import path_of
 from everloop.channels.matrix.sending import EventSender
 from everloop.channels.matrix.sync import Happened
+from everloop.errors import ChannelDown
 from everloop.ports.channel_state import KeptState
 from tests.channels.matrix.party import SAID, Killed, Mortal, Party, room_of, said_by
 from tests.channels.matrix.remembering import Memory
@@ -105,6 +106,17 @@ async def told_in(room: str, to: Party, by: Party) -> list[str]:
     events = [read_event(each) for each in page["chunk"] if each["sender"] == by.user and "state_key" not in each]
     assert {event.type for event in events if event} == {"m.room.encrypted"}
     return [(await to.encryption.read(room, event)).content["body"] for event in events if event]
+
+
+async def test_who_does_not_listen_any_more_says_of_nothing_that_it_was_heard(party: Any):
+    anna, bot = await party("anna"), await party("bot")
+    room = await room_of(anna, bot)
+    here, there = (WaitingMessages(bot.memory, bot.user, bot.account.device) for _ in range(2))
+    for each in (here, there):
+        each.add(room, said_by(anna.user, {}, "$of one"))
+    await here.keep()
+    with pytest.raises(ChannelDown, match="another process has begun to listen"):
+        await there.keep()
 
 
 class Slow(Memory):

@@ -1,5 +1,6 @@
 """Events of ours on their way into rooms: into an encrypted one nothing is sent that everybody could read."""
 
+import asyncio
 from typing import Any
 
 from ...errors import ChannelDown, Undeliverable
@@ -46,6 +47,6 @@ class EventSender:
             return file_message(file.name, file.mime, len(file.data), url)
         if await self._device.encryption() is None:
             raise Undeliverable(f"this room is encrypted, and {await self._device.hindrance()}")
-        data, sealed = encrypted(file.data)
+        data, sealed = await asyncio.to_thread(encrypted, file.data)
         url = await self._server.upload("file", "application/octet-stream", data)
         return file_message(file.name, file.mime, len(file.data), url, sealed)

@@ -1,5 +1,6 @@
 """The Matrix channel: how it speaks with its homeserver."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable
@@ -204,7 +205,7 @@ class Matrix:
             raise Undeliverable(str(error)) from error
         data = await self._downloaded(server, id, limit)
         try:
-            return name, decrypted(data, secret) if secret else data
+            return name, await asyncio.to_thread(decrypted, data, secret) if secret else data
         except ValueError as error:
             raise Undeliverable(str(error)) from error
 

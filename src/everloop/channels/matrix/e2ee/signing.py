@@ -17,7 +17,7 @@ def is_signed(value: Mapping[str, Any], user: str, device: str, signing: str) ->
     try:
         signature = Ed25519Signature.from_base64(value["signatures"][user][f"ed25519:{device}"])
         Ed25519PublicKey.from_base64(signing).verify_signature(canonical(value), signature)
-    except (KeyException, SignatureException, KeyError, TypeError, ValueError):
+    except (KeyException, SignatureException, KeyError, TypeError, ValueError, RecursionError):
         return False
     return True
 

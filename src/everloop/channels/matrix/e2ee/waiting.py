@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ....errors import ChannelDown
 from ....ports.channel_state import ChannelRecords
 from ..codec import RoomEvent
 from .records import read, written
@@ -67,13 +68,12 @@ class WaitingMessages:
         self.all = tuple(each for each in self.all if each.event.event_id != event.event_id)
 
     async def keep(self) -> None:
-        """False is for a second listener, which there is none of: what it has put is not ours to overwrite."""
+        """Raises ChannelDown when another process has begun to listen: where to go on is then not ours to say."""
         self.all = tuple(each for each in self.all if time.time() - each.at < GIVEN_UP)
         if self.all == self._kept:
             return
         if not await self._state.put(self._key, written(self.all), self._version):
-            await self.load()
-            return
+            raise ChannelDown("another process has begun to listen")
         self._version, self._kept = self._version + 1, self.all
 
     def late(self) -> list[WaitingMessage]:
