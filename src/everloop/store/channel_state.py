@@ -57,7 +57,7 @@ class SealedChannelRecords:
         except VaultLocked as error:
             raise VaultLocked(
                 f"what the channel {self._channel} remembers cannot be read: it was sealed with another key or "
-                "passphrase of the vault, or has been changed since. Bring back that of the time"
+                "passphrase of the vault, or has been changed since. Bring back that of the time, or log in there anew"
             ) from error
 
     async def put(self, key: str, value: str, version: int) -> bool:

@@ -8,12 +8,13 @@ from everloop.channels.matrix.codec import RoomEvent
 from everloop.channels.matrix.e2ee.encrypted_rooms import EncryptedRooms
 from everloop.channels.matrix.encrypted import ELSEWHERE
 from everloop.channels.matrix.homeserver import Homeserver
-from everloop.errors import ChannelDown, Undeliverable
+from everloop.errors import ChannelDown, Undeliverable, VaultLocked
 from everloop.net.trusted import TrustedHttp
 from everloop.ports.channel import OutgoingFile, Rendered
+from everloop.ports.channel_state import KeptState
 from tests.channels.matrix.listener import Bot, part_for, place_of
 from tests.channels.matrix.remembering import Memory
-from tests.channels.matrix.secretive import secretive
+from tests.channels.matrix.secretive import further_device, secretive
 from tests.channels.matrix.synapse import Synapse
 
 CANARY = "a canary that nobody at the homeserver reads"
@@ -80,6 +81,41 @@ async def test_a_room_that_was_encrypted_once_is_so_whatever_the_homeserver_says
     assert found
     assert (found.encrypted, found.messages) == (True, 5)
     await http.close()
+
+
+class Locked(Memory):
+    """What lies in it was sealed with a key that is lost."""
+
+    def __init__(self, before: Memory) -> None:
+        super().__init__()
+        self._lost = {*before.kept}
+
+    async def get(self, key: str) -> KeptState:
+        if key in self._lost:
+            raise VaultLocked("the key is lost")
+        return await super().get(key)
+
+
+async def test_with_a_new_login_it_goes_on_though_the_vaults_key_is_lost(bot: Bot, synapse: Synapse, tmp_path: Path):
+    memory = Memory()
+    async with secretive(synapse, tmp_path) as anna:
+        async with bot.listening(anna.user, channel=bot.channel(memory)) as listener:
+            room = await anna.meet(bot.user)
+            await anna.say(room, "one")
+            (heard,) = await listener.hears(1)
+        lost = bot.channel(Locked(memory))
+        with pytest.raises(ChannelDown, match="the key is lost"):
+            await lost.send(part_for(heard, CANARY * 3))
+        assert not synapse.has_stored(CANARY * 3)
+        bot.account = further_device(synapse, bot.user)
+        channel = bot.channel(Locked(memory))
+        async with bot.listening(anna.user, channel=channel) as listener:
+            await anna.until(lambda me: bot.account.device in me.client.device_store[bot.user])
+            await anna.say(room, "two")
+            (heard,) = await listener.hears(1)
+            await channel.send(part_for(heard, CANARY * 3))
+            assert (heard.text, await anna.answers(room, bot.user, 1)) == ("two", [CANARY * 3])
+        assert not synapse.has_stored(CANARY * 3)
 
 
 async def test_who_has_no_keys_says_nothing_in_clear_and_answers_once_there_are(

@@ -10,6 +10,7 @@ from typing import Any
 
 from vodozemac import Account
 
+from ....errors import VaultLocked
 from ..homeserver import Homeserver, HomeserverRefused, path_of
 from .account import OlmAccount
 from .records import PICKLE, CrossSigningRecord, KeyRecords
@@ -29,10 +30,12 @@ class CrossSigning:
 
     async def start(self) -> None:
         """Once our device's keys are there."""
-        said = await self._asked()
-        record = await self._records.get(CrossSigningRecord)
-        if not _at(said, "master_keys", self._user):
+        try:
             record = await self._records.update(CrossSigningRecord, (), _made_once)
+        except VaultLocked:  # of an earlier login, as whose device we are signed no more
+            return
+        said = await self._asked()
+        if not _at(said, "master_keys", self._user):
             if not await self._publish(record):
                 return
             said = await self._asked()
@@ -47,7 +50,10 @@ class CrossSigning:
         return bool(_at(said, "master_keys", self._user)) and not others and not await self._is_to_be_signed(said)
 
     async def _is_to_be_signed(self, said: Any) -> bool:
-        return self._is_ours(said, await self._records.get(CrossSigningRecord))
+        try:
+            return self._is_ours(said, await self._records.get(CrossSigningRecord))
+        except VaultLocked:
+            return False
 
     async def _asked(self) -> Any:
         return await self._server.post(path_of("keys", "query"), {"device_keys": {self._user: []}})

@@ -1,12 +1,16 @@
 """Which rooms are encrypted. One that was once is for ever, whatever a homeserver says later."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ....errors import VaultLocked
 from ....ports.channel_state import ChannelRecords
 from ..codec import RoomEvent
 from ..homeserver import Homeserver, HomeserverRefused, path_of
 from .records import KeyRecords, RoomRecord
+
+_log = logging.getLogger("everloop.channels.matrix")
 
 ENCRYPTION = "m.room.encryption"
 MOST_MESSAGES = 10_000  # with one key, whatever a room asks for
@@ -55,13 +59,19 @@ class EncryptedRooms:
             return None
         if self._records is None:
             return self._encrypted.get(room)
-        record = await self._records.get(RoomRecord, room)
+        try:
+            record = await self._records.get(RoomRecord, room)
+        except VaultLocked:  # there is one, and there is none of a room that is not encrypted
+            return RoomRecord(encrypted=True)
         return record if record.encrypted else None
 
     async def _keep(self, room: str, said: Any) -> RoomRecord:
         record = read_encryption(said if isinstance(said, dict) else {})
-        if self._records:
-            await self._records.update(RoomRecord, (room,), lambda now: (now if now == record else record, None))
+        try:
+            if self._records:
+                await self._records.update(RoomRecord, (room,), lambda now: (now if now == record else record, None))
+        except VaultLocked as error:
+            _log.info("matrix: %s", error)
         self._encrypted[room] = record
         self._plain.discard(room)
         return record
