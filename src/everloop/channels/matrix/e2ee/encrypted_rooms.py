@@ -29,7 +29,7 @@ class EncryptedRooms:
 
     async def note(self, room: str, state: Sequence[RoomEvent]) -> bool:
         """What a room says of itself. Whether it was encrypted before."""
-        before = await self._known(room)
+        before = await self._known(room) if room not in self._plain else None
         told = [event for event in state if event.type == ENCRYPTION and event.state_key == ""]
         if told:
             await self._keep(room, told[-1].content)
@@ -55,8 +55,6 @@ class EncryptedRooms:
         return await self._keep(room, said)
 
     async def _known(self, room: str) -> RoomRecord | None:
-        if room in self._plain:
-            return None
         if self._records is None:
             return self._encrypted.get(room)
         try:
