@@ -27,6 +27,7 @@ async def test_nothing_of_an_encrypted_room_lies_readable_on_the_homeserver(bot:
         room = await anna.meet(bot.user)
         await anna.say(room, said[0])
         (heard,) = await listener.hears(1)
+        assert await channel.chat_with(anna.user) == f"@{room}"
         draft = await channel.preview(place_of(heard), "", said[1], heard.reply_to)
         await channel.send(part_for(heard, said[2], draft=draft))
         asked = await channel.send(part_for(heard, said[3], key="k2", approval="yes"))

@@ -129,7 +129,7 @@ class Reader:
         kind = text_at(content, "msgtype")
         files = (ref,) if kind in _FILES and (ref := _file_of(content)) else ()
         text = self._text_of(content, relation)
-        if not kind or not (text.strip() or files):
+        if not kind or kind.startswith("m.key.") or not (text.strip() or files):  # m.key: clients, not people
             return None
         target, root = self._known.get(relation.reply), self._known.get(relation.thread)
         return Incoming(

@@ -257,7 +257,8 @@ class Matrix:
     async def chat_with(self, account: str) -> str:
         us = await _calling(self._device.account())
         rooms = Rooms(self._server, us.user, self._troubles)  # as they are now
-        return await _calling(DirectChats(self._server, rooms, us.user).find_or_make(account))
+        readable = await _calling(self._device.encryption()) is None
+        return await _calling(DirectChats(self._server, rooms, us.user).find_or_make(account, readable=readable))
 
     async def probe(self) -> Probed:
         try:
