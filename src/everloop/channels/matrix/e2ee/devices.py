@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from .signing import is_signed
 _log = logging.getLogger("everloop.channels.matrix")
 
 REMEMBERED = 5_000
+AT_ONCE = 250  # people
 PATIENCE = 10_000  # milliseconds that our homeserver waits for others
 
 
@@ -34,16 +35,21 @@ class Devices:
 
     async def of(self, users: Iterable[str]) -> list[Device]:
         """As their homeservers say now; of those that are away, as they have said last."""
-        asked: dict[str, list[str]] = {user: [] for user in users}
-        body = {"device_keys": asked, "timeout": PATIENCE}
+        asked = [*users]
+        parts = [asked[first : first + AT_ONCE] for first in range(0, len(asked), AT_ONCE)]
+        return [device for part in parts for device in await self._asked(part)]
+
+    async def _asked(self, users: Sequence[str]) -> list[Device]:
+        body: dict[str, Any] = {"device_keys": {user: [] for user in users}, "timeout": PATIENCE}
         said = await self._server.post(path_of("keys", "query"), body)
         found, failed = _table(said, "device_keys"), _table(said, "failures")
-        theirs = {user: _devices(user, found.get(user)) for user in asked}
-        away = {user for user in asked if user not in found and user.partition(":")[2] in failed}
+        away = {user for user in users if user not in found and user.partition(":")[2] in failed}
         return [
             device
-            for user, devices in theirs.items()
-            for device in (await self._last(user) if user in away else await self._pinned(user, devices))
+            for user in users
+            for device in (
+                await self._last(user) if user in away else await self._pinned(user, _devices(user, found.get(user)))
+            )
         ]
 
     async def has(self, user: str, identity: str, signing: str) -> bool:
