@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("everloop.channels.matrix")
 
+IN_CLEAR = ("m.room.message", "m.reaction")  # what somebody says, where it is not encrypted
 AGAIN = 30.0  # seconds after which a device that was unknown may have told its keys
 
 
@@ -57,7 +58,7 @@ class Deciphering:
         """Before any of this happened."""
         was = await self._rooms.note(room, happened.state)
         is_begun = any(event.type == ENCRYPTION for event in happened.state)
-        if was or is_begun or not any(event.type == "m.room.message" for event in happened.said):
+        if was or is_begun or not any(event.type in IN_CLEAR for event in happened.said):
             return was
         try:
             return await self._rooms.is_heard_encrypted(room)
@@ -67,8 +68,8 @@ class Deciphering:
             return False
 
     async def _readable(self, room: str, event: RoomEvent, *, is_encrypted: bool) -> RoomEvent | None:
-        if event.type == "m.room.message" and is_encrypted and event.sender != self._encryption.user:
-            _log.warning("a message in clear in an encrypted room, in the name of %s, is not heard", event.sender)
+        if event.type in IN_CLEAR and is_encrypted and event.sender != self._encryption.user:
+            _log.warning("what is said in clear in an encrypted room, in the name of %s, is not heard", event.sender)
             return None
         if event.type != "m.room.encrypted" or event.state_key is not None or event.sender == self._encryption.user:
             return event

@@ -112,7 +112,7 @@ class Matrix:
         if carried and not part.text.strip():
             return await self._send_file(part, carried[0], room)
         sent = await self._send_text(part, room, transaction)
-        if part.approval:
+        if part.approval and not await _calling(self._encrypted.find(room)):
             await self._offer_answers(room, sent)
         return sent
 

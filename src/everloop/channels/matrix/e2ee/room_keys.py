@@ -137,8 +137,8 @@ def _event(room: str, event: RoomEvent, plain: bytes) -> RoomEvent:
             raise NeverReadable("it was said in another room")
         if not isinstance(kind, str) or not isinstance(content, dict):
             raise NeverReadable("it has no form that is known")
-        if kind == "m.room.redaction":
-            raise NeverReadable("it takes something back in a way in which no homeserver has looked whether it may")
+        if kind in ("m.room.redaction", "m.reaction"):
+            raise NeverReadable("what it is about stands in clear, where anybody at the homeserver can change it")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise NeverReadable("it has no form that is known") from error
     relation = event.content.get("m.relates_to")
