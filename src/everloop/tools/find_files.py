@@ -30,9 +30,9 @@ def find_files_tool(
     async def find_files(
         pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
         context: CallContext,
-        path: Annotated[str, "The folder to search, in the workspace; or skill:NAME"] = ".",
+        path: Annotated[str, "The folder to search; or skill:NAME"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
-        offset: Annotated[int, Meta(ge=1, description="First file to show, counted from 1")] = 1,
+        offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
         """Find files by name, in a folder and all below it. Links end with @ and are not followed."""
         spot = await paths.find(path, context)

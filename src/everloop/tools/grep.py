@@ -42,12 +42,12 @@ def grep_tool(
 
     @tool(Effect.READ, seconds=seconds + 10, permission=Role.USER)
     async def grep(
-        pattern: Annotated[str, "A regular expression (Python's), looked for in each line"],
+        pattern: Annotated[str, "A regular expression (Python's)"],
         call: CallContext,
-        path: Annotated[str, "A folder, which is searched with all below it, or a file; or skill:NAME"] = ".",
-        include: Annotated[str, "Only files that fit this, such as *.py or src/**/*.{js,ts}"] = "",
+        path: Annotated[str, "A folder with all below it, or a file; or skill:NAME"] = ".",
+        include: Annotated[str, "Only such files, as *.py or src/**/*.{js,ts}"] = "",
         ignore_case: bool = False,
-        context: Annotated[int, Meta(ge=0, le=20, description="How many lines around each to show")] = 0,
+        context: Annotated[int, Meta(ge=0, le=20, description="Lines to show around each")] = 0,
         files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
     ) -> Result:
         """Search the text of files. Each line found is told as path:number:line."""

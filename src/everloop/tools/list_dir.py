@@ -29,7 +29,7 @@ def list_dir_tool(
     async def list_dir(
         context: CallContext,
         path: Annotated[str, "Path in the workspace; . is the workspace itself, skill: all skills"] = ".",
-        offset: Annotated[int, Meta(ge=1, description="First entry to show, counted from 1")] = 1,
+        offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
         """List a folder by name: folders end with /, links with @, files have their size in bytes."""
         if path.rstrip("/") == PREFIX:

@@ -15,9 +15,11 @@ class OfSkill(ApiInput, frozen=True):
 
 
 class ReviewingSkill(ApiInput, frozen=True):
-    """`file` is what the archive is called, `path` the skill's folder in it, if there are several."""
+    """`file` is the reference of an archive that you have sent (POST /api/files), `name` what it is called, `path` the
+    skill's folder in it, if there are several."""
 
-    file: Annotated[str, Meta(max_length=200)] = "an archive"
+    file: Annotated[str, Meta(min_length=1, max_length=100)]
+    name: Annotated[str, Meta(max_length=200)] = ""
     path: Annotated[str, Meta(max_length=240)] = ""
 
 

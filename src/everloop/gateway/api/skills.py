@@ -23,19 +23,16 @@ async def show_skill(call: ApiCall) -> ApiAnswer:
 
 
 async def review_skill(call: ApiCall) -> ApiAnswer:
-    asked = call.query
+    asked, person = call.body, call.principal.user
     data = await _archive(call)
-    return SkillReviewed(await call.agent.skills.review(call.principal.user, data, asked.file, asked.path))
+    return SkillReviewed(await call.agent.skills.review(person, data, asked.name or asked.file, asked.path))
 
 
 async def install_skill(call: ApiCall) -> ApiAnswer:
-    asked, skills = call.query, call.agent.skills
-    data = await _archive(call)
-    return SkillTold(
-        await _done(
-            skills.install(call.principal.user, data, asked.file, asked.path, pin=asked.pin, replace=asked.replace)
-        )
-    )
+    asked, person, skills = call.body, call.principal.user, call.agent.skills
+    data, source = await _archive(call), asked.name or asked.file
+    told = skills.install(person, data, source, asked.path, pin=asked.pin, replace=asked.replace)
+    return SkillTold(await _done(told))
 
 
 async def remove_skill(call: ApiCall) -> ApiAnswer:
@@ -49,13 +46,15 @@ async def accept_skill(call: ApiCall) -> ApiAnswer:
 
 
 async def _archive(call: ApiCall) -> bytes:
-    pieces, size = [], 0
-    async for piece in call.request.content.iter_any():
-        size += len(piece)
-        if size > LARGEST:
-            raise Refused(413, "too_large", f"An archive has at most {LARGEST:,} bytes.")
-        pieces.append(piece)
-    return b"".join(pieces)
+    """What whoever asks has sent before."""
+    owner, ref = call.principal.user, call.body.file
+    try:
+        async with call.agent.files.open(owner, ref) as file:
+            if file.size > LARGEST:
+                raise Refused(413, "too_large", f"An archive has at most {LARGEST:,} bytes.")
+        return await call.agent.files.get(owner, ref)
+    except (OSError, ValueError) as error:
+        raise Refused(404, "not_found", "There is no such file of yours.") from error
 
 
 async def _done(deed: Awaitable[_Done]) -> _Done:

@@ -10,9 +10,9 @@ LONGEST_BODY = 20_000
 MOST = 60  # that are told; the others are found by list_dir
 LIST = "list_dir with the path skill:"
 HOW = (
-    "# Skills\n\nHow some tasks are done. When one fits, or a message begins with /skill and its name, first read its "
-    "SKILL.md with read_file at its location, then follow it. Its other files are at skill:NAME/…; commands find its "
-    "folder in the variable $SKILL_NAME (capitals, _ for -). What is not available lacks what is named."
+    "# Skills\n\nHow some tasks are done. When one fits, or a message begins with /skill NAME, first read its location "
+    "with read_file and follow it. Commands find its folder in $SKILL_NAME (capitals, _ for -).\n"
+    '<skills location="skill:NAME/SKILL.md">'
 )
 
 
@@ -27,7 +27,7 @@ def sections_of(found: Found) -> tuple[Section, ...]:
     if others:
         lines = [_line(each) for each in others[:MOST]]
         more = [f"<!-- {len(others) - MOST} more: {LIST} -->"] if len(others) > MOST else []
-        sections.append(Section(SUMMARY, "\n".join([HOW, "<skills>", *lines, *more, "</skills>"]), LIST))
+        sections.append(Section(SUMMARY, "\n".join([HOW, *lines, *more, "</skills>"]), LIST))
     return tuple(sections)
 
 
@@ -54,4 +54,4 @@ def _body(each: FoundSkill) -> str:
 def _line(each: FoundSkill) -> str:
     lacking = f' available="false" missing="{in_a_line(", ".join(each.missing))}"' if each.missing else ""
     name = each.skill.name
-    return f'<skill name="{name}" location="skill:{name}/SKILL.md"{lacking}>{in_a_line(each.skill.description)}</skill>'
+    return f'<skill name="{name}"{lacking}>{in_a_line(each.skill.description)}</skill>'
