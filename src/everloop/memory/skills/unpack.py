@@ -105,7 +105,7 @@ def unpacked(data: bytes) -> Tree:
         entries = _zip_entries(data, room) if data.startswith(b"PK") else _tar_entries(data, room)
         tree = dict(entries)
     except _DAMAGED as error:
-        raise MailRefused(f"the archive cannot be read ({type(error).__name__}: {error})") from error
+        raise MailRefused(f"the archive cannot be read: it is damaged ({type(error).__name__})") from error
     for path in tree:
         above = path.rpartition("/")[0]
         while above:
