@@ -14,6 +14,7 @@ _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)\n(.*?)^[ \t]*\1[`~]*[ \t]*$",
 _SHELLS = {"", "sh", "bash", "shell", "console", "zsh", "terminal", "shell-session", "powershell", "bat", "cmd"}
 _ADDRESS = re.compile(r"\b(?:https?|ftp|wss?|ssh|git)://[^\s<>\"'`)\]}|]+", re.IGNORECASE)
 _SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".ps1", ".bat", ".cmd", ".exe", ".so", ".dll")
+_TEXTS = (".md", ".txt", ".json", ".yaml", ".yml", ".csv", ".html", ".png", ".jpg", ".svg")
 # What has no width, turns the order of letters around, or is a tag: joiners too, for here a person looks for tricks.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
@@ -85,7 +86,8 @@ def _commands(text: str) -> list[str]:
 
 
 def _is_script(path: str, content: bytes, executable: bool) -> bool:
-    return executable or path.lower().endswith(_SCRIPTS) or content.startswith((b"#!", b"\x7fELF", b"MZ"))
+    called = executable and not path.lower().endswith(_TEXTS)
+    return called or path.lower().endswith(_SCRIPTS) or content.startswith((b"#!", b"\x7fELF", b"MZ"))
 
 
 def _listed(found: "tuple[str, ...] | list[str]") -> str:
