@@ -42,12 +42,13 @@ export class SkillsPage {
       const { skill } = await get(at(each.name));
       const decide = (allow) => this.done(post(`${at(each.name)}/change`, { held: skill.held, allow }));
       const held = skill.held ? [
-        h("p.why", {}, told.heldBack), h("pre", { tabindex: "0" }, skill.change),
+        h("p.why", {}, told.heldBack), h("pre", { tabindex: "0", role: "region", "aria-label": told.changeOf(each.name) }, skill.change),
         h("div.row", {},
           h("button.small.primary", { type: "button", "aria-label": told.acceptNamed(each.name), onclick: () => decide(true) }, told.accept),
           h("button.small", { type: "button", "aria-label": told.refuseNamed(each.name), onclick: () => decide(false) }, told.refuse))] : [];
-      inside.replaceChildren(...held, ...listed(told.look, skill.warnings), ...listed(told.asks, skill.asks),
-        h("p.hint", {}, told.files(skill.files.join(", "))), h("pre", { tabindex: "0", "aria-label": told.text(each.name) }, skill.text));
+      const text = skill.text ? [...listed(told.look, skill.warnings), ...listed(told.asks, skill.asks),
+        h("p.hint", {}, told.files(skill.files.join(", "))), h("pre", { tabindex: "0", role: "region", "aria-label": told.text(each.name) }, skill.text)] : [];
+      inside.replaceChildren(...held, ...text);
     } catch (error) { inside.replaceChildren(h("p.why", {}, error.message)); }
   }
 
