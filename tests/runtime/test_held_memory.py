@@ -91,7 +91,7 @@ async def test_a_yes_makes_it_part_of_the_memory_and_a_no_puts_the_file_back(hou
         await agent.ask("read the page")
         [waiting] = await agent.approvals()
         await agent.decide(waiting.id, True)
-        assert "OWNED" in await ask_elsewhere(agent, model)
+        assert "OWNED" in await ask_elsewhere(agent, model, "api:new")
         assert await remembered(agent) == f"{BODY}- {EVIL}\n"
         assert {fact.text for fact in await agent.store.facts("owner")} == {"likes tea", EVIL}
 

@@ -22,7 +22,11 @@ BY_COMMAND = "a command changed this file, and what stands in it is told to the 
 
 def is_private(held: Held) -> bool:
     """Whether nobody but the person whose file it is may see it: what is remembered for them."""
-    return held.name.startswith(PRIVATE) and not is_chat(held.owner)
+    return is_memory_file(held.name) and not is_chat(held.owner)
+
+
+def is_memory_file(name: str) -> bool:
+    return name.startswith(PRIVATE)
 
 
 def why_of(held: Held) -> str:
