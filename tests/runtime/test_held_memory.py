@@ -143,6 +143,9 @@ async def test_a_person_is_asked_about_their_own_memory_and_nobody_else_is(house
         for other in ("web:bob", "owner"):
             with pytest.raises(MailRefused, match="not for"):
                 await agent.decide(waiting.id, True, by=other)
+        assert waiting.id in (await ann.ask("/approve")).content
+        assert waiting.id in (await agent.ask("/approve", "web:ann:other", author="web:ann")).content
+        assert waiting.id not in (await agent.user("web:bob").ask("/approve")).content
         assert "again as it was" in (await ann.ask(f"/approve {waiting.id} no")).content
         assert await remembered(agent, "web:ann") == BODY
         assert await agent.approvals() == []

@@ -78,6 +78,7 @@ class MemoryFiles:
         self._alone = asyncio.Lock()
         self._told: OrderedDict[str, _Told] = OrderedDict()
         self._problems: dict[tuple[str, str], str] = {}
+        self._busy = False
 
     async def sections(self, situation: Situation) -> tuple[Section, ...]:
         return await self.told_to(situation.principal)
@@ -263,13 +264,15 @@ class MemoryFiles:
         folder.mkdir(mode=0o700, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            yield await _locked(lock)
+            alone = await _locked(lock, 1 if self._busy else PATIENCE)
+            self._busy = not alone  # then nobody waits for it again
+            yield alone
         finally:
             os.close(lock)
 
 
-async def _locked(lock: int) -> bool:
-    for _ in range(PATIENCE):
+async def _locked(lock: int, tries: int) -> bool:
+    for _ in range(tries):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

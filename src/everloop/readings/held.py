@@ -86,7 +86,7 @@ def difference(held: Held) -> str:
     """The whole change, with nothing in it that a person cannot see."""
     before, after = _lines(held.accepted.content), _lines(held.found.content)
     notes = _notes(held.accepted, held.found)
-    lines = _compared(before, after) if len(before) + len(after) <= COMPARED else _listed(before, after)
+    lines = compared(before, after)
     return "\n".join((*notes, *("".join(map(_seen, line)) for line in lines)))
 
 
@@ -99,7 +99,10 @@ def _notes(accepted: FileState, found: FileState) -> list[str]:
     return notes
 
 
-def _compared(before: list[str], after: list[str]) -> list[str]:
+def compared(before: list[str], after: list[str]) -> list[str]:
+    """What differs between two texts, as `diff -u` tells it, without their names."""
+    if len(before) + len(after) > COMPARED:
+        return _listed(before, after) if before != after else []
     from difflib import unified_diff  # only a question needs it
 
     return [*unified_diff(before, after, lineterm="")][2:]  # without the names

@@ -131,9 +131,9 @@ class SlashCommands:
             case "/compact":
                 return await self._compact(inbound, letter)
             case "/approve":
-                return await self._approve(rest.split(), inbound, letter.author)
+                return await self._approve(rest.split(), inbound, letter)
             case "/deny":
-                return await self._approve([*rest.split()[:1], "no"] if rest else [], inbound, letter.author)
+                return await self._approve([*rest.split()[:1], "no"] if rest else [], inbound, letter)
             case "/pair":
                 return CommandEffect(inbound, "none", await self._pair(rest.split(), role))
             case "/link":
@@ -213,11 +213,14 @@ class SlashCommands:
         except MailRefused as error:
             return CommandEffect(inbound, "none", sentence(error))
 
-    async def _approve(self, words: list[str], inbound: Inbound, author: str) -> CommandEffect:
+    async def _approve(self, words: list[str], inbound: Inbound, letter: Said) -> CommandEffect:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
-        session = str(inbound.address)
+        session, author = str(inbound.address), letter.author
         if not words:
             open_here = await self._approvals.waiting(session)
+            if not letter.principal:  # what is theirs alone is not told in a group
+                own = await self._approvals.private(author)
+                open_here += [each for each in own if each.session != session]
             waiting = [each for each in open_here if await self._approvals.may_answer(each, author)]
             return CommandEffect(
                 inbound,

@@ -138,6 +138,6 @@ function summary(found) {
 
 function difference(text) {
   const kinds = { "+": "added", "-": "removed" };
-  const lines = text.split("\n").slice(2).filter((line) => !line.startsWith("@@")); // without the names, and where it stands
+  const lines = text.split("\n").filter((line) => !line.startsWith("@@")); // without where it stands
   return h("pre.difference", { tabindex: "0", "aria-label": told.compare }, lines.map((line) => h(`span.${kinds[line[0]] ?? "kept"}`, {}, line)));
 }
