@@ -30,7 +30,9 @@ async def test_a_skill_is_reviewed_installed_looked_at_and_removed_and_a_held_ch
         await page.wait_for_selector(".said.final.last")
         await page.goto(f"{stage.url}/#/settings/skills")
         await page.wait_for_selector("article[data-skill=weather]")
-        archive: Any = [{"name": "greet.tgz", "mimeType": "application/gzip", "buffer": tarred(("greet/SKILL.md", EVIL))}]
+        archive: Any = [
+            {"name": "greet.tgz", "mimeType": "application/gzip", "buffer": tarred(("greet/SKILL.md", EVIL))}
+        ]
         await page.set_input_files("form.skill-form input[type=file]", archive)
         await page.get_by_role("button", name="See what it asks for").click()
         await page.wait_for_selector("article[data-review=greet]")
