@@ -342,6 +342,12 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE threads ADD COLUMN consolidated {int} NOT NULL DEFAULT 0",
         "UPDATE threads SET consolidated = head",
     ],
+    [
+        # What channels remember for all processes, in closed boxes: the keys of encrypted conversations.
+        """CREATE TABLE channel_state(
+            channel TEXT NOT NULL, key TEXT NOT NULL, version {int} NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,
+            PRIMARY KEY(channel, key)){clustered}""",
+    ],
 ]
 
 
