@@ -14,6 +14,7 @@ from ..core.people import Role
 from ..core.turn import Finished
 from ..errors import HomeError
 from ..files.pictures import fit
+from ..memory.book import MemoryBook
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..ports.jobs import DELETE, ERASE
 from ..ports.tools import Tool
@@ -224,10 +225,12 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
+    assert builder.memory is not None  # it was made with the first tools
+    memory = MemoryBook(store, builder.memory, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
     folders = HomeFoldersOf(home, workspace_of(settings, home), storage.files, storage.shelves)
-    erasures = Erasures(store, folders, deletions, Membership(store), bus, clock)
+    erasures = Erasures(store, folders, deletions, Membership(store), bus, clock, forgets=memory.forget)
     commands = SlashCommands(
         store,
         live,
@@ -239,6 +242,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=allotments,
         personas=lambda: live.now.personas,
         kept=personal.names,
+        memory=memory,
         skills=SkillDesk(home, builder.skills, store),
     )
     longest = settings.agents.defaults.max_message_chars
@@ -289,6 +293,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         inbox=inbox,
         lanes=lanes,
         approvals=approvals,
+        memory=memory,
         sessions=sessions,
         deletions=deletions,
         budgets=allotments,
