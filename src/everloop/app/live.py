@@ -188,4 +188,5 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
         providers=replace(wanted.providers, embedded=now.providers.embedded),
         tools=replace(wanted.tools, exec=commands),
         users=wanted.users,
+        memory=wanted.memory,
     )
