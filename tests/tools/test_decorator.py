@@ -50,12 +50,17 @@ def test_name_docstring_and_signature_become_the_spec() -> None:
                 "tags": {"type": "array", "items": {"type": "string"}},
             },
             "required": ["query"],
-            "additionalProperties": False,
         },
         effect=Effect.READ,
         local=True,
         seconds=5,
+        strict=True,
     )
+
+
+def test_what_is_no_parameter_is_refused_though_no_prompt_says_so() -> None:
+    told = problems_of(ToolCall("1", "search", '{"query": "x", "depth": 3}'), search.spec)
+    assert told == ["depth is not a parameter; the parameters are query, limit, kind, tags"]
 
 
 async def test_a_call_reaches_the_function() -> None:
@@ -76,9 +81,7 @@ async def test_the_decorator_works_without_brackets() -> None:
     async def hello() -> str:
         return "hello"
 
-    assert hello.spec == ToolSpec(
-        "hello", "", {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-    )
+    assert hello.spec == ToolSpec("hello", "", {"type": "object", "properties": {}, "required": []}, strict=True)
     assert await hello.run({}, CONTEXT) == "hello"
 
 

@@ -128,7 +128,8 @@ def _fact(each: SavedFact, line: MaterialLine, excerpt: Excerpt, topics: Sequenc
     text, topic, marked, person = one_line(each.text), _heading(each.topic), False, line.person
     if excerpt.marked:
         sentence = said_so(each.text, line.own, line.who) if line.own else ""
-        marked, text = not sentence, sentence or text
+        said = f"{line.name}: {sentence}" if line.name else sentence
+        marked, text = not sentence, one_line(said) if sentence else text
         topic = next((known for known in topics if known.casefold() == topic.casefold()), NOTES)
     if marked or line.tool or line.strange:
         topic = ""

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ..core.log import Compacted, Entry, UserSaid
 from ..core.message import Text, is_strange, text_of
 from ..core.people import is_chat
-from ..core.speakers import mark_of, unheaded
+from ..core.speakers import LONGEST_NAME, mark_of, unheaded
 from ..core.thread import Thread
 from ..ports.conversation import Written
 from ..readings.compaction import shortened
@@ -43,6 +43,7 @@ class MaterialLine(Struct, frozen=True):
     person: str = ""
     strange: bool = False
     tool: bool = False
+    name: str = ""  # what they are called, where several speak
 
     def shown(self, number: int = 0) -> str:
         """What was said stands further in than who said it, so that no text can go on in another's name."""
@@ -176,7 +177,7 @@ def _lines_of_person(each: Written, entry: UserSaid) -> Iterator[MaterialLine]:
     own, whole = own_words(entry), text_of(entry.parts).strip()
     who = _called(entry)
     if own:
-        yield MaterialLine(each.seq, each.at, who, shortened(own, OWN), own, entry.author)
+        yield MaterialLine(each.seq, each.at, who, shortened(own, OWN), own, entry.author, name=_name(entry))
     if rest := whole.replace(own, "", 1).strip() if own else whole:
         who = f"with a message of {who}, not their own words"
         yield MaterialLine(each.seq, each.at, who, shortened(rest, RESULT), strange=True)
@@ -185,8 +186,13 @@ def _lines_of_person(each: Written, entry: UserSaid) -> Iterator[MaterialLine]:
 def _called(entry: UserSaid) -> str:
     if entry.speaker is None:
         return "the user"
-    name = "".join(letter if letter.isprintable() else " " for letter in unheaded(entry.speaker.name))
-    return f'"{" ".join(name.split())[:60]}" ({entry.speaker.role}, #{mark_of(entry.author)})'
+    return f'"{_name(entry)}" ({entry.speaker.role}, #{mark_of(entry.author)})'
+
+
+def _name(entry: UserSaid) -> str:
+    name = unheaded(entry.speaker.name) if entry.speaker and is_chat(_principal_of(entry)) else ""
+    seen = "".join(letter if letter.isprintable() else " " for letter in name)
+    return " ".join(seen.split())[:LONGEST_NAME]
 
 
 def _principal_of(entry: UserSaid) -> str:

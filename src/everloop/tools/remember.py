@@ -37,13 +37,13 @@ def memory_tools(memory: KeepsMemory) -> tuple[Tool, ...]:
 def remember_tool(memory: KeepsMemory) -> Tool:
     @tool(Effect.KEYED, permission=Role.USER, risk=risk_of_remembering)
     async def remember(
-        text: Annotated[str, "One sentence, true without this conversation around it"],
+        text: Annotated[str, "One sentence"],
         context: CallContext,
-        topic: Annotated[str, "Its heading, as Family or Work"] = "",
-        importance: Annotated[int, Meta(ge=1, le=5, description="1 to 5")] = 3,
-        replaces: Annotated[str, "The remembered sentence that is no longer true by it"] = "",
+        topic: Annotated[str, "Its heading"] = "",
+        importance: Annotated[int, Meta(ge=1, le=5, description="5: most")] = 3,
+        replaces: Annotated[str, "What was remembered and is no longer so"] = "",
     ) -> str:
-        """Remember something lasting for all later conversations."""
+        """Remember something for all later conversations."""
         return await memory.remember(text, topic, importance, replaces, context)
 
     return remember
@@ -51,8 +51,8 @@ def remember_tool(memory: KeepsMemory) -> Tool:
 
 def forget_tool(memory: KeepsMemory) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, risk=risk_of_remembering)
-    async def forget(query: Annotated[str, "What, in the words that are remembered"], context: CallContext) -> str:
-        """Forget something that is remembered, for good. Tell the user where it stays."""
+    async def forget(query: Annotated[str, "Its words"], context: CallContext) -> str:
+        """Forget something that is remembered. Tell the user where it stays."""
         return await memory.forget(query, context)
 
     return forget
