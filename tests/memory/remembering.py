@@ -2,10 +2,13 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from everloop.memory.planning import EVERY
 from everloop.ports import Store
+from everloop.runtime.scheduler import POLL
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 
 EXTRACTS = "You keep the memory of an assistant."
@@ -16,12 +19,14 @@ class QuickClock:
 
     def __init__(self, now: float = 0.0) -> None:
         self.time = now or time.time()
+        self.slept: Counter[float] = Counter()
 
     def now(self) -> float:
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(0.005)
+        self.slept[seconds] += 1
+        await asyncio.sleep(0.002)
 
 
 def is_extracting(shown: Shown) -> bool:
@@ -68,3 +73,12 @@ async def settled(store: Store, *owners: str) -> None:
 
 def texts(facts: Sequence[Any]) -> list[str]:
     return [each.text for each in facts]
+
+
+async def pass_time(clock: QuickClock, seconds: float = 0.0) -> None:
+    """Let time pass, and whoever looks around every minute or second do so, with all that came of it."""
+    clock.time += seconds
+    for period in (EVERY, POLL, EVERY, POLL):
+        until = clock.slept[period] + 2
+        while clock.slept[period] < until:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)

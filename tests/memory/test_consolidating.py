@@ -3,10 +3,23 @@
 from pathlib import Path
 
 from everloop.app import open_desk
+from everloop.core.mail import Address, Inbound, Notice, Said
+from everloop.core.message import said
+from everloop.ports.jobs import Job
 from everloop.ports.memory import HISTORY, MEMORY
 from everloop.testing import Shown
 
-from .remembering import QuickClock, everything, extractions, fact, remembering, save, settled, turns
+from .remembering import (
+    QuickClock,
+    everything,
+    extractions,
+    fact,
+    pass_time,
+    remembering,
+    save,
+    settled,
+    turns,
+)
 
 
 def about_places(shown: Shown):
@@ -37,3 +50,72 @@ async def test_a_correction_is_what_the_next_conversation_knows(tmp_path: Path):
     ]
     assert len(extractions(model)) == 2
     assert "Rome" not in everything(turns(model)[-1])
+
+
+async def test_an_idle_week_asks_no_model_once_what_was_said_is_remembered(tmp_path: Path):
+    model, clock = remembering(about_places), QuickClock()
+    async with open_desk(tmp_path / "home", provider=model, clock=clock) as agent:
+        await agent.ask("I live in Rome", session="page:one")
+        await pass_time(clock, 29 * 60)
+        assert extractions(model) == []
+        await pass_time(clock, 2 * 60)
+        await settled(agent.store)
+        calls = model.calls
+        for _ in range(7 * 8):
+            await pass_time(clock, 3 * 3600)
+        versions = len(await agent.store.memory_versions("owner"))
+        await agent.ask("And you?", session="page:one")
+        await pass_time(clock, 31 * 60)
+        await settled(agent.store)
+    assert (calls, versions) == (2, 1)
+    assert len(extractions(model)) == 2  # something new was said, and that alone is read
+    assert "[1]" in extractions(model)[1].asked
+    assert "I live in Rome" not in extractions(model)[1].asked.split("What is new:")[1]
+
+
+async def test_a_house_in_which_nothing_is_said_asks_no_model(tmp_path: Path):
+    model, clock = remembering(about_places), QuickClock()
+    async with open_desk(tmp_path / "home", provider=model, clock=clock) as agent:
+        for _ in range(7 * 8):
+            await pass_time(clock, 3 * 3600)
+        assert await agent.store.memory_version("owner") == 0
+    assert model.calls == 0
+
+
+async def test_a_window_of_messages_is_remembered_while_people_go_on(tmp_path: Path):
+    model, clock = remembering(lambda shown: save("They talked.")), QuickClock()
+    settings = {"agents": {"defaults": {"memory_window": 6}}}
+    async with open_desk(tmp_path / "home", settings, provider=model, clock=clock) as agent:
+        for number in range(7):
+            await agent.ask(f"message {number}", session="page:one")
+            await pass_time(clock)
+        await settled(agent.store)
+    assert [shown.asked.count("the user:") for shown in extractions(model)] == [3, 6]  # with three that stood before
+
+
+async def test_memory_that_is_switched_off_does_nothing_and_has_no_tools(tmp_path: Path):
+    model, clock = remembering(about_places), QuickClock()
+    async with open_desk(tmp_path / "home", {"memory": {"enabled": False}}, provider=model, clock=clock) as agent:
+        await agent.ask("I live in Rome", session="page:one")
+        await agent.ask("/new", session="page:one")
+        await pass_time(clock, 3600)
+        assert await agent.store.jobs("owner") == [
+            row for row in await agent.store.jobs("owner") if row.job.kind != "consolidate"
+        ]
+    assert (model.calls, {"remember", "forget"} & {*model.prompts[0].tools}) == (1, set())
+
+
+async def test_jobs_and_guests_alone_are_not_remembered(tmp_path: Path):
+    model, clock = remembering(about_places), QuickClock()
+    async with open_desk(tmp_path / "home", provider=model, clock=clock) as agent:
+        where = Address.parse("api:heartbeat")
+        beat = Inbound(where, "beat", Notice("How are things?", "job:heartbeat", "owner", str(where)))
+        await agent.store.add_job(Job("heartbeat", "heartbeat", clock.now(), letter=beat))
+        await model.called(1)
+        gus = Inbound(Address.parse("api:gus"), "e1", Said(said("I live in Rome"), "gus", "api:gus"), "gus")
+        await agent.tell(gus)
+        await model.called(2)
+        await pass_time(clock, 3600)
+        await settled(agent.store, "owner", "gus")
+        versions = [await agent.store.memory_version(owner) for owner in ("owner", "gus")]
+    assert (extractions(model), versions) == ([], [0, 0])
