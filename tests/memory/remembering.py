@@ -64,9 +64,10 @@ async def settled(store: Store, *owners: str) -> None:
     """Until no consolidation waits or is worked on."""
     async with asyncio.timeout(20):
         while True:
+            unplanned = await store.unconsolidated(1e12, 10**9, 10)
             jobs = [row for owner in owners or ("owner",) for row in await store.jobs(owner)]
-            waiting = [row for row in jobs if row.job.kind == "consolidate" and row.state in ("waiting", "working")]
-            if not waiting and not await store.unconsolidated(1e12, 10**9, 10):
+            states = {row.state for row in jobs if row.job.kind == "consolidate"}
+            if not unplanned and not states & {"waiting", "working"}:
                 return
             await asyncio.sleep(0.01)
 

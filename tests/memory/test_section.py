@@ -24,7 +24,7 @@ def test_a_short_memory_is_told_as_it_is_written():
     section = told(BODY, FACTS)
     assert section.text.endswith(BODY.removeprefix("# Memory\n").strip())
     assert (section.name, left_out_of(section)) == ("memory", 0)
-    assert "newer" in section.text.split("\n\n")[1]
+    assert "What people say now wins." in section.text.split("\n\n")[1]
 
 
 def test_where_it_is_too_long_what_matters_least_goes_first_then_the_oldest():

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,7 +13,7 @@ from ..core.approval import Policy, PolicyRule
 from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.people import OWNER, Role, is_chat
-from ..core.prompt import Terms
+from ..core.prompt import Section, Terms
 from ..ports import Channel
 from ..runtime.calls import Kit
 from ..settings import Settings, Tools
@@ -37,6 +38,19 @@ GROUP = (
 GUEST = "You speak with a guest, who is not the person you work for."
 
 
+class _Made(NamedTuple):
+    """A briefing, and what it was made of."""
+
+    kit: Kit
+    briefing: Briefing
+    files: tuple[Section, ...] = ()
+    remembered: Section | None = None
+
+
+async def no_memory(principal: str) -> None:
+    return None
+
+
 class HouseBriefer:
     """The Briefer port. Whoever is not the owner is told nothing of the owner's files and has a workspace of their own,
     which a guest has no tools for."""
@@ -48,9 +62,12 @@ class HouseBriefer:
         large: frozenset[str],
         files: WatchedFiles,
         channels: Mapping[str, Channel] = {},
+        memory: Callable[[str], Awaitable[Section | None]] = no_memory,
     ) -> None:
-        """`channels` are those that are open at the moment, by name: some tools are for what they can do."""
+        """`channels` are those that are open at the moment, by name: some tools are for what they can do. `memory` is
+        what is told of somebody's, the same Section again while it says the same."""
         self._channels = channels
+        self._memory = memory
         defaults = settings.agents.defaults
         self._own = defaults.system_prompt
         policy = policy_of(settings.tools)
@@ -63,7 +80,7 @@ class HouseBriefer:
         self._kits = kits
         self._large = large
         self._files = files
-        self._made: dict[tuple[str, Role, bool, Terms | None, frozenset[str]], tuple[Kit, Briefing]] = {}
+        self._made: dict[tuple[str, str, Role, bool, Terms | None, frozenset[str]], _Made] = {}
 
     async def brief(self, situation: Situation) -> Briefing:
         owners = situation.principal == OWNER
@@ -71,16 +88,19 @@ class HouseBriefer:
             await self._files.look()
         whose = situation.principal if situation.role >= Role.USER else GUESTS
         lacking = lacking_on(self._channels.get(situation.address.partition(":")[0]))
-        key = whose, situation.role, is_chat(situation.principal), situation.terms, lacking
+        remembered = await self._memory(situation.principal)
+        known = situation.principal if remembered else ""
+        key = whose, known, situation.role, is_chat(situation.principal), situation.terms, lacking
         kit, made = self._kits.of(whose), self._made.get(key)
-        if made is None or made[0] is not kit:
+        if made is None or made.kit is not kit:
             if len(self._made) >= PEOPLE:
                 self._made.clear()
-            made = self._made[key] = kit, await self._make(situation, kit, lacking)
+            made = self._made[key] = _Made(kit, await self._make(situation, kit, lacking))
         files = self._files.sections() if owners else ()
-        if files is not made[1].files:  # the same tuple while they say the same
-            made = self._made[key] = kit, replace(made[1], files=files)
-        return made[1]
+        if files is not made.files or remembered is not made.remembered:  # the same objects while they say the same
+            told = (*files, remembered) if remembered else files
+            made = self._made[key] = _Made(kit, replace(made.briefing, files=told), files, remembered)
+        return made.briefing
 
     async def _make(self, situation: Situation, kit: Kit, lacking: frozenset[str]) -> Briefing:
         terms = situation.terms or Terms()

@@ -4,15 +4,17 @@ Where no model can be had, the house may open all the same and say what is missi
 """
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from ..core.people import OWNER, Role
 from ..errors import ModelMissing, SettingsError
+from ..memory.views import MOST, PATHS
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
 from ..ports.tools import Tool
 from ..providers.keys import Keys
@@ -26,7 +28,8 @@ from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
 from ..settings import MemorySection, Preset, Settings, Tools, unused, workspace_of
 from ..settings.unused import switched_on
-from ..tools.bootstrap import Bootstrap, make_workspace
+from ..tools.bootstrap import BYTES, Bootstrap, make_workspace
+from ..tools.everybodys_files import EverybodysFiles
 from ..tools.home import Home
 from ..tools.prompt_files import WatchedFiles
 from ..tools.sandbox.port import Sandbox
@@ -38,11 +41,12 @@ from .channels import traits_in, wrong_in
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools
+from .memory_files import MemoryFiles
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
-from .tools import Kits, Later, Toolset, build_tools, check_workspace
+from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
 from .waiting_models import WaitingModels, absent, sentence_of
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
@@ -124,7 +128,8 @@ class Builder:
         self._http = given.http
         self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
-        self.prompt_files: WatchedFiles | None = None  # is made with the first tools
+        self.prompt_files: EverybodysFiles | None = None  # is made with the first tools
+        self.memory: MemoryFiles | None = None  # as are these
         self._last: tuple[tuple[Tools, MemorySection, int], Toolset] | None = None
         stack.push_async_callback(self._close_in_process)
 
@@ -137,12 +142,16 @@ class Builder:
         kits = self._kits(settings, results, toolset)
         known = {tool.spec.name: tool.spec for tool in (*toolset.tools, *self._tools_given)}
         check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=bool(self._sources))
-        if self.prompt_files is None:
+        if self.prompt_files is None or self.memory is None:
             files, ended = self._storage.files, toolset.commands.ended
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
-            await self.prompt_files.look()
+            self.memory = memory_files(
+                self._home, settings, self._store, self.prompt_files, self._given.clock or MACHINE
+            )
+            await self.prompt_files.owners.look()
         personas = personas_of(settings)
-        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, self.open_channels)
+        watched = self.prompt_files.owners
+        plain = HouseBriefer(settings, kits, toolset.large, watched, self.open_channels, self.memory.section)
         return Built(
             settings,
             choice.model,
@@ -278,12 +287,23 @@ class Builder:
         return ChosenModel(model, HouseModels(presets, now), library, presets)
 
 
-def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
-    """The owner's files that stand in prompts; what they hold is known after a look."""
-    folder = workspace_of(settings, home.path)
-    workspace = Workspace(folder, hidden=home)
-    bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
-    return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files)
+def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> EverybodysFiles:
+    """The files that stand in prompts; what the owner's hold is known after a look."""
+    owners = workspace_of(settings, home.path)
+
+    def watched(owner: str, names: Iterable[str] = (), longest: int = BYTES) -> WatchedFiles:
+        folder = workspace_for(owner, home.path, owners)
+        workspace = Workspace(folder, hidden=home)
+        bootstrap = Bootstrap(workspace, lambda: store.running > CROWD, names, longest)
+        return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files, owner)
+
+    return EverybodysFiles(watched(OWNER), partial(watched, names=PATHS.values(), longest=MOST), store)
+
+
+def memory_files(home: Path, settings: Settings, store: Store, files: EverybodysFiles, clock: Clock) -> MemoryFiles:
+    return MemoryFiles(
+        store, files, partial(workspace_for, home=home, owners=workspace_of(settings, home)), home, clock
+    )
 
 
 def this_minute(clock: Clock) -> Callable[[], str]:

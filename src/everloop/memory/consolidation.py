@@ -94,7 +94,7 @@ class Consolidation:
         if not written or written[-1].seq <= after:
             return None
         room = min(ROOM, await self._room())
-        return first_excerpt(thread, row.session, row.owner, written, after, room)
+        return first_excerpt(thread, row.session, row.owner, written, after, room, await self._store.hidden(thread))
 
     async def _room(self) -> int:
         try:
@@ -104,9 +104,11 @@ class Consolidation:
 
     async def _consolidate(self, row: JobRow, excerpt: Excerpt) -> int:
         """How many excerpts were remembered of."""
-        if not excerpt.has_people or not await self._may_remember(excerpt.principal):
+        if not await self._may_remember(excerpt.principal) or not (excerpt.has_people or excerpt.hides):
             await self._store.pass_over(excerpt.thread, excerpt.after, excerpt.upto)
             return 0
+        if not excerpt.has_people:
+            return await self._remember(row, excerpt, [], None, None)
         known = await self._known(excerpt)
         saved, spent = await self._saved(row, excerpt, known)
         reach("consolidation.answered")
@@ -128,7 +130,7 @@ class Consolidation:
                 lessons,
                 history_text(saved, excerpt),
                 await self._state(excerpt.principal, lessons),
-                raw=saved is None,
+                raw=saved is None and excerpt.has_people,
                 redact=self._redact,
                 spent=spent,
                 job=row.job.id,

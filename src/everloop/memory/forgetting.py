@@ -8,13 +8,17 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..ports import Archive
-from ..ports.memory import MEMORY, Fact, Memory, MemoryChange, MemoryDocument
+from ..core.log import UserSaid
+from ..ports import Archive, Log
+from ..ports.memory import HISTORY, MEMORY, Fact, Memory, MemoryChange, MemoryDocument
+from ..readings.spoken import spoken
+from .alike import tells_of
 from .lines import without_lines
 
 WHY = "forgotten"
 AT_ONCE = 1000  # facts that are read
 TOLD = 10  # conversations
+ANSWERED = 200  # entries after the one that says something, in which it may be said again
 NOTHING = "There is nothing such to forget."
 STILL_THERE = (
     "The conversations in which it was said keep their words until they are deleted: {}. No search or recall finds "
@@ -22,7 +26,7 @@ STILL_THERE = (
 )
 
 
-class ForgettingStore(Memory, Archive, Protocol):
+class ForgettingStore(Memory, Archive, Log, Protocol):
     """What is remembered, and the conversations that it comes from."""
 
 
@@ -54,21 +58,25 @@ class Forgotten(Struct, frozen=True):
         return f"{done} {STILL_THERE.format(', '.join([*names, *more]))}"
 
 
-async def forget(store: ForgettingStore, owner: str, author: str, ids: Sequence[str]) -> Forgotten:
-    """Those of the facts that are the owner's, with all that say the same in the same words."""
+async def forget(
+    store: ForgettingStore, owner: str, author: str, ids: Sequence[str], hides: Sequence[tuple[str, int]] = ()
+) -> Forgotten:
+    """Those of the facts that are the owner's, with all that say the same in the same words. `hides` are further
+    entries that name them, such as the one that asks for it."""
     while True:  # until nobody was quicker
         facts = await _meant(store, owner, set(ids))
         if not facts:
             return Forgotten()
         memory = await store.document(owner, MEMORY)
-        texts = [fact.text for fact in facts]
+        texts, told = [fact.text for fact in facts], await _told_of(store, owner, facts)
+        places = [place for fact in facts for place in await _places(store, fact)]
         left = MemoryDocument(MEMORY, without_lines(memory.body, texts), memory.version)
         change = MemoryChange(
             author,
             WHY,
             removed=tuple(fact.id for fact in facts),
-            forgets=tuple(dict.fromkeys(filter(None, map(_held_words, texts)))),
-            hidden=tuple(dict.fromkeys((each.source.thread, each.source.seq) for each in facts if each.source.thread)),
+            forgets=tuple(dict.fromkeys(filter(None, map(_held_words, [*texts, *told])))),
+            hidden=tuple(dict.fromkeys([*hides, *places])),
             documents=(left,) if left.body != memory.body else (),
         )
         if version := await store.change_memory(owner, change):
@@ -93,6 +101,29 @@ async def _meant(store: Memory, owner: str, ids: set[str]) -> list[Fact]:
 def _held_words(text: str) -> str:
     """As they may stand within a line; a full stop does not belong to what is said."""
     return text.strip().rstrip(".!;,").strip()
+
+
+async def _told_of(store: Memory, owner: str, facts: Sequence[Fact]) -> list[str]:
+    """Lines of HISTORY.md that tell of it in other words: of a conversation in which it was said."""
+    threads = {fact.source.thread[:8]: fact.text for fact in facts if fact.source.thread}
+    lines = (await store.document(owner, HISTORY)).body.splitlines() if threads else []
+    ends = {f" {thread})": text for thread, text in threads.items()}
+    return [line for line in lines for end, text in ends.items() if line.endswith(end) and tells_of(text, line)]
+
+
+async def _places(store: Log, fact: Fact) -> list[tuple[str, int]]:
+    """The entry that it is known from, and what was answered to it in words that tell it again."""
+    thread, seq = fact.source.thread, fact.source.seq
+    if not thread:
+        return []
+    found = [(thread, seq)]
+    for each in await store.history(thread, seq, ANSWERED):
+        said = spoken(each.entry)
+        if isinstance(each.entry, UserSaid):
+            break
+        if said and tells_of(fact.text, said.with_calls()):
+            found.append((thread, each.seq))
+    return found
 
 
 async def _said_in(store: Archive, owner: str, facts: Sequence[Fact]) -> tuple[SaidIn, ...]:

@@ -16,6 +16,7 @@ from ..ports.memory import HISTORY, MEMORY, USUAL, Consolidated, Fact, FactEnd, 
 from ..ports.rows import Spent
 from ..readings.compaction import shortened
 from ..readings.words import terms_of, words_of
+from .alike import share_in, tells_of
 from .extraction import ENTRY, TOPIC, SavedFact, SavedMemory, since_of
 from .lines import LONGEST, lines_of, one_line, replaced_line, with_line
 from .material import Excerpt, MaterialLine
@@ -24,9 +25,6 @@ NOTES = "Notes"  # the heading of what has no other
 TITLE = "# History\n\n"
 WHY = "a conversation was consolidated"
 WHY_RAW = "a conversation was kept as it was said: no model could tell what to remember of it"
-_ENOUGH = 0.5  # of a fact's telling words stand in the sentence that it is said to come from
-_STEM = 4  # letters by which words of a kind are known
-_OF_SPEAKER = {"user", "person", "they", "he", "she"}
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 Redact = Callable[[str], str]
@@ -105,6 +103,7 @@ def change_for(
         facts=tuple(facts),
         ended=tuple(ended),
         documents=tuple(documents),
+        hidden=tuple((excerpt.thread, seq) for seq in excerpt.hides),
         consolidated=Consolidated(excerpt.thread, excerpt.after, excerpt.upto, owner),
         spent=spent,
         job=job,
@@ -113,15 +112,9 @@ def change_for(
 
 def said_so(fact: str, own: str, who: str = "") -> str:
     """The sentence in which a person has said this, word for word; "" if there is none."""
-    named = {*words_of(who), *_OF_SPEAKER}
-    telling = [word for word in terms_of(fact) if word not in named]
-    best, most = "", 0.0
-    for sentence in _SENTENCE.split(own):
-        held = words_of(sentence)
-        share = sum(any(_alike(word, other) for other in held) for word in telling) / max(1, len(telling))
-        if share > most and len(" ".join(sentence.split())) <= LONGEST:
-            best, most = sentence, share
-    return one_line(best) if telling and most >= _ENOUGH else ""
+    sentences = [each for each in _SENTENCE.split(own) if len(" ".join(each.split())) <= LONGEST]
+    best = max(sentences, key=lambda sentence: share_in(fact, sentence, who), default="")
+    return one_line(best) if best and tells_of(fact, best, who) else ""
 
 
 def _fact(each: SavedFact, line: MaterialLine, excerpt: Excerpt, topics: Sequence[str], place: int) -> Fact:
@@ -172,10 +165,6 @@ def _entry(excerpt: Excerpt, text: str) -> str:
 def _sameness(text: str) -> tuple[str, ...]:
     """Two facts that are the same but for case, accents and marks."""
     return tuple(words_of(text))
-
-
-def _alike(one: str, other: str) -> bool:
-    return one == other or (len(one) >= _STEM <= len(other) and one[:_STEM] == other[:_STEM])
 
 
 def topics_in(body: str) -> list[str]:

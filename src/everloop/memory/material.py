@@ -7,11 +7,12 @@ make it another's.
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from msgspec import Struct
 
-from ..core.log import Compacted, Entry, UserSaid
+from ..core.log import Compacted, Entry, ModelSaid, UserSaid
 from ..core.message import Text, is_strange, text_of
 from ..core.people import is_chat
 from ..core.speakers import LONGEST_NAME, mark_of, unheaded
@@ -25,6 +26,7 @@ OWN, SAID, RESULT = 3000, 1500, 600  # characters that are shown: of a person's 
 TYPED = 40  # lines of a message that a person may have typed; what comes after them was hardly typed by hand
 BEFORE = 6  # lines that an excerpt is understood by
 BEFORE_CHARS = 2000
+FORGET = "forget"  # the tool
 
 _QUOTE = re.compile(r"\n\n\[a reply to this message: [^\]]*\]\s*\Z")
 _FORWARDED = re.compile(r"(?m)^\[forwarded\b")
@@ -66,6 +68,7 @@ class Excerpt(Struct, frozen=True):
     lines: tuple[MaterialLine, ...] = ()
     before: tuple[MaterialLine, ...] = ()
     marked: bool = False
+    hides: tuple[int, ...] = ()  # entries of turns in which something was forgotten: they name it
 
     @property
     def at(self) -> float:
@@ -99,17 +102,25 @@ def principal_in(written: Sequence[Written]) -> str:
 
 
 def first_excerpt(
-    thread: str, session: str, owner: str, written: Sequence[Written], after: int, room: int = ROOM
+    thread: str,
+    session: str,
+    owner: str,
+    written: Sequence[Written],
+    after: int,
+    room: int = ROOM,
+    hidden: AbstractSet[int] = frozenset(),
 ) -> Excerpt:
     """The first part of what comes after an entry that fits into `room` characters and is one principal's. `written`
-    begins with the entry from which the conversation can be read (1, or a compaction), and goes up to the last."""
+    begins with the entry from which the conversation can be read (1, or a compaction), and goes up to the last. What is
+    `hidden` is not told again, nor are turns in which something was forgotten."""
     fold = Thread(thread, written[0].seq - 1)
+    forgotten = _of_forgetting(written)
     lines: list[MaterialLine] = []
     before: list[MaterialLine] = []
     principal, upto, marked = "", after, False
     for each in written:
         fold.add(each.entry)
-        told = [*_lines_of(each)]
+        told = [*_lines_of(each)] if each.seq not in hidden and each.seq not in forgotten else []
         now = _principal_of(each.entry) if isinstance(each.entry, UserSaid) else ""
         if each.seq <= after:
             if isinstance(each.entry, Compacted):
@@ -134,7 +145,23 @@ def first_excerpt(
         tuple(lines),
         tuple(before),
         marked or any(line.strange for line in (*before, *lines)),
+        tuple(sorted(seq for seq in forgotten if after < seq <= upto)),
     )
+
+
+def _of_forgetting(written: Sequence[Written]) -> set[int]:
+    """The entries of turns in which something was forgotten."""
+    found: set[int] = set()
+    turn: list[int] = []
+    for each in written:
+        if isinstance(each.entry, UserSaid):
+            turn = []
+        turn.append(each.seq)
+        if found.intersection(turn) or (
+            isinstance(each.entry, ModelSaid) and any(call.name == FORGET for call in each.entry.calls)
+        ):
+            found.update(turn)
+    return found
 
 
 def own_words(entry: UserSaid) -> str:

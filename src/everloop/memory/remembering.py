@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable
 from hashlib import sha256
-from typing import Protocol
 
 from ..errors import ToolError
-from ..ports import Archive, Clock
-from ..ports.memory import MEMORY, Fact, FactEnd, FactSource, Memory, MemoryChange, MemoryDocument
+from ..ports import Clock
+from ..ports.memory import MEMORY, Fact, FactEnd, FactSource, MemoryChange, MemoryDocument
 from ..ports.tools import CallContext
 from ..readings.words import terms_of, words_of
 from .extraction import TOPIC
-from .forgetting import forget
+from .forgetting import ForgettingStore, forget
 from .learning import NOTES, Redact
 from .lines import LONGEST, one_line, replaced_line, with_line
 
@@ -19,12 +18,8 @@ FEW = 8  # facts that are forgotten at once; whoever means more says which
 ALIKE = 50  # facts that are looked at by each word
 
 
-class RememberingStore(Memory, Archive, Protocol):
-    """What is remembered, and the conversations that it comes from."""
-
-
 class Remembering:
-    def __init__(self, store: RememberingStore, clock: Clock, redact: Redact = str) -> None:
+    def __init__(self, store: ForgettingStore, clock: Clock, redact: Redact = str) -> None:
         self._store = store
         self._clock = clock
         self._redact = redact
@@ -54,7 +49,8 @@ class Remembering:
         if len(found) > FEW:
             shown = "\n".join(f"- {fact.text}" for fact in found[:FEW])
             raise ToolError(f"{len(found)} facts hold these words; say which of them is meant, as:\n{shown}")
-        done = await forget(self._store, context.principal, context.user, [fact.id for fact in found])
+        asked = [(context.thread, seq) for seq in (context.turn, int(context.key.split(":")[1]))]
+        done = await forget(self._store, context.principal, context.user, [fact.id for fact in found], asked)
         return done.told()
 
     async def meant(self, owner: str, query: str) -> list[Fact]:

@@ -10,12 +10,19 @@ from hashlib import sha256
 
 from msgspec import Struct, structs
 
+from ..core.people import is_chat
 from ..ports.permission import FileState, Held, PromptFile
 from ..ports.rows import Taint
 
 WHY = "strangers' words were read where this was changed, and what stands in this file is told in every conversation"
 COMPARED = 2000  # lines
+PRIVATE = "memory/"
 BY_COMMAND = "a command changed this file, and what stands in it is told to the model in every conversation"
+
+
+def is_private(held: Held) -> bool:
+    """Whether nobody but the person whose file it is may see it: what is remembered for them."""
+    return held.name.startswith(PRIVATE) and not is_chat(held.owner)
 
 
 def why_of(held: Held) -> str:
@@ -47,7 +54,8 @@ def judge(
     of = source or ChangeSource(before.held.thread, before.held.session, before.held.outside) if before.held else source
     assert of is not None
     id = sha256(f"{place}:{name}:{before.version}:{found!r}".encode()).hexdigest()[:10]
-    return _after(before, held=Held(id, name, before.accepted, found, of.thread, of.session, of.outside))
+    held = Held(id, name, before.accepted, found, of.thread, of.session, of.outside, owner=before.owner)
+    return _after(before, held=held)
 
 
 def settled(before: PromptFile, allow: bool) -> PromptFile:

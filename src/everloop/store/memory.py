@@ -118,6 +118,9 @@ class MemoryRows(Database):
     async def pass_over(self, thread: str, after: int, upto: int) -> bool:
         return bool(await self._change(f"{_MOVE} RETURNING id", thread, after, upto))
 
+    async def hidden(self, thread: str) -> set[int]:
+        return {int(seq) for (seq,) in await self._ask("SELECT seq FROM hidden_entries WHERE thread = $1", thread)}
+
     async def consolidated(self, thread: str) -> int:
         rows = await self._ask("SELECT consolidated FROM threads WHERE id = $1", thread)
         return int(rows[0][0]) if rows else 0

@@ -342,6 +342,11 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE threads ADD COLUMN consolidated {int} NOT NULL DEFAULT 0",
         "UPDATE threads SET consolidated = head",
     ],
+    [
+        # Files that stand in prompts are everybody's now; those of which a change waits for a person are found at once.
+        "ALTER TABLE watched ADD COLUMN held {int} NOT NULL DEFAULT 0",
+        """UPDATE watched SET held = 1 WHERE body LIKE '%"held":{{%'""",
+    ],
 ]
 
 

@@ -11,14 +11,17 @@ import time
 from collections.abc import Mapping
 from typing import Protocol
 
+from msgspec import structs
+
 from ..core.mail import Outbound
+from ..core.people import OWNER
 from ..core.prompt import Section
 from ..errors import MailRefused, ToolError
 from ..ports import Archive, Files, Taints
-from ..ports.permission import Held, PromptFile
+from ..ports.permission import FileState, Held, PromptFile
 from ..ports.rows import Taint
 from ..readings.held import ChangeSource, judge, latest, settled, told
-from .bootstrap import BYTES, Bootstrap, Contents, sections_of
+from .bootstrap import FILES, Bootstrap, Contents, sections_of
 from .tainted import Tainted
 from .workspace import Workspace
 
@@ -31,12 +34,20 @@ class WatchedStore(Taints, Archive, Protocol):
 
 
 class WatchedFiles:
-    """The PromptFiles of a workspace. `files` keeps what is taken out of them."""
+    """Files of a workspace that stand in prompts. `files` keeps what is taken out of them."""
 
     def __init__(
-        self, bootstrap: Bootstrap, workspace: Workspace, store: WatchedStore, tainted: Tainted, files: Files
+        self,
+        bootstrap: Bootstrap,
+        workspace: Workspace,
+        store: WatchedStore,
+        tainted: Tainted,
+        files: Files,
+        owner: str = OWNER,
     ) -> None:
+        """The `owner` is whose workspace it is."""
         self.place = tainted.place
+        self.owner = owner
         self.unasked = False
         self._bootstrap = bootstrap
         self._workspace = workspace
@@ -47,6 +58,7 @@ class WatchedFiles:
         self._found: Contents | None = None  # as it was judged last
         self._unsettled = True  # something is held, or a command in the background may still write
         self._sections: tuple[Section, ...] = ()
+        self._rows: Mapping[str, PromptFile] = {}
         self.names: tuple[str, ...] = ()  # of the files that are held back
 
     def sections(self) -> tuple[Section, ...]:
@@ -62,7 +74,16 @@ class WatchedFiles:
                 await self._look()
 
     async def held(self) -> list[Held]:
-        return [row.held for row in await self._store.watched(self.place) if row.held]
+        return [row.held for row in await self._watched() if row.held]
+
+    @property
+    def rows(self) -> Mapping[str, PromptFile]:
+        """What was accepted of each file, and what is held, as it was at the last look."""
+        return self._rows
+
+    def changed_at(self, name: str) -> float:
+        """When a file was written, as it was at the last look."""
+        return self._bootstrap.changed_at(name)
 
     async def due(self, thread: str) -> list[Held]:
         busy = {_thread_of(taint) for taint in await self._store.taints(self.place) if not taint.command} - {thread}
@@ -75,6 +96,20 @@ class WatchedFiles:
         async with self._alone:
             row = await self._row(held)
             return row is not None and await self._store.keep_watched(self.place, [told(row)], question=question)
+
+    async def put(self, name: str, content: bytes, expected: FileState) -> bool:
+        """Have a file hold this, which is everloop's own doing and accepted, whatever else goes on in the workspace.
+        False if it holds something else than was `expected`, or a change of it is held. Raises ToolError."""
+        async with self._alone:
+            await self._look()
+            row = self._rows[name]
+            if row.held or row.accepted != expected or expected.link:
+                return False
+            await asyncio.to_thread(_replace, self._workspace, name, content, expected.content, self._bootstrap.longest)
+            while not await self._store.keep_watched(self.place, [_holding(row, content)]):
+                row = {each.name: each for each in await self._watched()}.get(name, structs.replace(row, version=0))
+            await self._look()
+            return True
 
     async def decide(self, held: Held, allow: bool) -> str:
         async with self._alone:
@@ -94,9 +129,12 @@ class WatchedFiles:
                 return
             # First what lasts, then what is known: whoever ends a taint has noted before what came of it.
             taints = await self._store.taints(self.place)
-            before = {row.name: row for row in await self._store.watched(self.place)}
+            before = {row.name: row for row in await self._watched()}
             source = await self._source(taints)
-            after = {name: judge(before.get(name), name, held, source, self.place) for name, held in found.items()}
+            after = {
+                name: judge(self._before(before, name), name, held, await self._written(name, source), self.place)
+                for name, held in found.items()
+            }
             if await self._keep(before, after, free=source is None):
                 self._note(found, after, any(taint.command and taint.key not in over for taint in taints))
                 for key, at in over.items():
@@ -113,22 +151,41 @@ class WatchedFiles:
         if (taint := latest(taints)) is None:
             return None
         thread = _thread_of(taint)
-        return ChangeSource(thread, await self._store.session_of(thread), taint.outside)
+        return ChangeSource(thread, await self._store.session_of(thread, self.owner), taint.outside)
+
+    async def _watched(self) -> list[PromptFile]:
+        return [row for row in await self._store.watched(self.place) if row.name in self._bootstrap.names]
+
+    def _before(self, known: dict[str, PromptFile], name: str) -> PromptFile | None:
+        """What is known of a file. The owner's first files are there before anybody has spoken; all others were
+        written by somebody, and are judged."""
+        if name not in known and name not in FILES:
+            known[name] = PromptFile(name, FileState(), version=0, owner=self.owner)
+        return known.get(name)
+
+    async def _written(self, name: str, source: ChangeSource | None) -> ChangeSource | None:
+        """Where a change came from. Of a file that is found for the first time, its time tells."""
+        if source or name in FILES or name in self._rows:
+            return source
+        return ChangeSource() if await self._tainted.holds(self._bootstrap.written_at(name)) else None
 
     async def _keep(self, before: Mapping[str, PromptFile], after: Mapping[str, PromptFile], free: bool) -> bool:
         changed = [row for name, row in after.items() if row is not before.get(name)]
-        return not changed or await self._store.keep_watched(self.place, changed, free=free and bool(before))
+        known = any(row.version for row in before.values())
+        return not changed or await self._store.keep_watched(self.place, changed, free=free and known)
 
     def _note(self, found: Contents, rows: Mapping[str, PromptFile], lasts: bool) -> None:
         held = [row.held for row in rows.values() if row.held]
         self._found = found
+        self._rows = rows
         self._unsettled = bool(held) or lasts
         self.unasked = any(not each.asked for each in held)
         self.names = tuple(each.name for each in held)
-        self._sections = sections_of({name: row.accepted for name, row in rows.items()}, self._sections)
+        told = {name: row.accepted for name, row in rows.items() if name in FILES}
+        self._sections = sections_of(told, self._sections)
 
     async def _row(self, held: Held) -> PromptFile | None:
-        rows = await self._store.watched(self.place)
+        rows = await self._watched()
         return next((row for row in rows if row.held and row.held.id == held.id), None)
 
     async def _decide(self, held: Held, allow: bool) -> str:
@@ -146,9 +203,9 @@ class WatchedFiles:
 
     async def _put_back(self, held: Held) -> str:
         """Have the file hold what was accepted; returns where what it held is kept."""
-        if len(held.accepted.content or b"") >= BYTES:
+        if len(held.accepted.content or b"") >= self._bootstrap.longest:
             raise MailRefused(TOO_LONG.format(held.name))
-        kept = await self._files.put("owner", held.found.content, held.name) if held.found.content else ""
+        kept = await self._files.put(self.owner, held.found.content, held.name) if held.found.content else ""
         try:
             await asyncio.to_thread(_put, self._workspace, held.name, held.accepted.content, held.id)
         except (OSError, ToolError) as error:
@@ -156,6 +213,17 @@ class WatchedFiles:
                 f"{held.name} cannot be put back ({error}): remove what is there yourself. Prompts keep what it held"
             ) from error
         return kept
+
+
+def _replace(workspace: Workspace, name: str, content: bytes, expected: bytes | None, longest: int) -> None:
+    seen = workspace.look(name, longest)
+    if seen.content != expected:
+        raise ToolError(f"{name} was changed in this moment and is left as it is")
+    workspace.replace(name, content, f"view:{name}", seen)
+
+
+def _holding(row: PromptFile, content: bytes) -> PromptFile:
+    return structs.replace(row, accepted=FileState(content), held=None, version=row.version + 1)
 
 
 def _put(workspace: Workspace, name: str, content: bytes | None, key: str) -> None:
