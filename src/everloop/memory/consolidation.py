@@ -8,7 +8,6 @@ and nobody does it twice. What no model can tell is kept as people have said it,
 import logging
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -193,11 +192,8 @@ class Consolidation:
 
     async def _holding(self, principal: str, words: Sequence[str]) -> list[Fact]:
         """All facts where there are few, else those that hold most of these words."""
-        total, holders = await self._store.fact_words(principal, words, KNOWN)
-        if total <= KNOWN:
-            return await self._store.facts(principal, limit=KNOWN)
-        held = Counter(fact for facts in holders.values() for fact in facts)
-        return await self._store.facts(principal, ids=[fact for fact, _ in held.most_common(2 * KNOWN)])
+        newest = await self._store.facts(principal, limit=KNOWN + 1)
+        return newest if len(newest) <= KNOWN else await self._store.facts_holding(principal, words, 2 * KNOWN)
 
 
 def _summed(one: Spent | None, other: Spent) -> Spent:

@@ -15,7 +15,7 @@ from .lines import LONGEST, one_line, replaced_line, with_line
 
 WHY = "the agent was told to remember something"
 FEW = 8  # facts that are forgotten at once; whoever means more says which
-ALIKE = 50  # facts that are looked at by each word
+ALIKE = 200  # facts that are looked at
 
 
 class Remembering:
@@ -57,12 +57,10 @@ class Remembering:
         """The facts that say just this; else those that hold all its words. Those of strangers' words are among them,
         and those that are true no longer."""
         words = terms_of(query)
-        every = {fact.id: fact for fact in await self._store.facts(owner, ids=[query.strip()], ended=True)}
-        _, holders = await self._store.fact_words(owner, words[:ALIKE], ALIKE)
-        held = [set(holders.get(word, ())) for word in words[:ALIKE]]
-        ids = set.intersection(*held) if held else set()
-        every |= {fact.id: fact for fact in await self._store.facts(owner, ids=sorted(ids), ended=True)}
-        return _exact(every.values(), query) or list(every.values())
+        alike = await self._store.facts_holding(owner, words, ALIKE, ended=True)
+        held = [fact for fact in alike if {*words} <= {*terms_of(f"{fact.topic} {fact.text}")}]
+        named = await self._store.facts(owner, ids=[query.strip()], ended=True)
+        return named or _exact(held, query) or held
 
     async def _replaced(self, owner: str, said: str) -> Fact:
         found = [fact for fact in await self.meant(owner, said) if not fact.until]

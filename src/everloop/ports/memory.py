@@ -150,6 +150,10 @@ class Memory(Protocol):
         people have put aside, those that work for a call, and those that a job waits to consolidate are passed over."""
         ...
 
+    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
+        """Those that hold most of these words, the most first; with `ended` also those that are true no longer."""
+        ...
+
     async def pass_over(self, thread: str, after: int, upto: int) -> bool:
         """These entries are not to be remembered. False where others were consolidated or passed over meanwhile."""
         ...

@@ -115,6 +115,17 @@ class MemoryRows(Database):
             for thread, owner, session, after, head, at, left in rows
         ]
 
+    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
+        rows = await self._ask(
+            f"SELECT w.fact FROM fact_words w JOIN facts f ON f.owner = w.owner AND f.id = w.fact WHERE w.owner = $1 "
+            f"AND w.word {_THEM}{'' if ended else ' AND f.until = 0'} "
+            "GROUP BY w.fact ORDER BY count(*) DESC, w.fact LIMIT $3",
+            owner,
+            list_of(words),
+            limit,
+        )
+        return await self.facts(owner, ids=[fact for (fact,) in rows], ended=ended) if rows else []
+
     async def pass_over(self, thread: str, after: int, upto: int) -> bool:
         return bool(await self._change(f"{_MOVE} RETURNING id", thread, after, upto))
 
