@@ -9,9 +9,9 @@ _OF_SPEAKER = frozenset({"user", "person", "they", "he", "she"})
 
 def share_in(fact: str, text: str, names: str = "") -> float:
     """Which share of a fact's telling words stands in a text. Who it is about (`names`) does not count."""
-    named = {*words_of(names), *_OF_SPEAKER}
+    named = {*terms_of(names), *words_of(names), *_OF_SPEAKER}
     telling = [word for word in terms_of(fact) if word not in named]
-    held = words_of(text)
+    held = {*terms_of(text), *words_of(text)}
     return sum(any(_alike(word, other) for other in held) for word in telling) / max(1, len(telling))
 
 

@@ -173,5 +173,5 @@ def topics_in(body: str) -> list[str]:
 
 def nearest(facts: Iterable[Fact], excerpt: Excerpt, most: int) -> list[Fact]:
     """Those that an excerpt is most likely about; of equals the newest, which come first."""
-    words = set(words_of(" ".join(line.text for line in excerpt.lines)))
+    words = set(terms_of(" ".join(line.text for line in excerpt.lines)))
     return sorted(facts, key=lambda fact: -len(words & set(terms_of(fact.text))))[:most]
