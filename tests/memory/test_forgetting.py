@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from everloop.memory.forgetting import NOTHING, Forgotten, SaidIn, forget
+from everloop.memory.forgetting import forget
 from everloop.ports.memory import HISTORY, MEMORY, Fact, FactSource, MemoryChange, MemoryDocument
+from everloop.ports.remembering import NOTHING, Forgotten, SaidIn
 from everloop.store.memory_edits import without_words
 from everloop.store.sqlite import SqliteStore
 from tests.store.test_memory import conversation, plain

@@ -14,7 +14,7 @@ from .live import LiveHouse
 from .redaction import redacted
 
 
-class HouseMemory:
+class HouseConsolidation:
     """`run` it under a supervisor; `hint` it when a session goes on to another conversation."""
 
     def __init__(

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from ..bus.local import LocalBus
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
+from ..memory.book import MemoryBook
 from ..ports import Files, Store, Vault
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
@@ -29,7 +30,7 @@ from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .budgets import following
-from .build import Builder, Overrides, watched_files
+from .build import Builder, Overrides, memory_files, watched_files
 from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
@@ -46,6 +47,7 @@ class Records(Struct, frozen=True):
     vault: Vault
     vault_of: Callable[[str], Vault]  # of what is a person's alone
     approvals: Approvals
+    memory: MemoryBook
     sessions: Sessions
     files: RecordedShelves
     kept: Files
@@ -64,6 +66,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
         watched = watched_files(Home(folder), settings, store, storage.files, _asking_a_sandbox(folder, settings))
+        memory = MemoryBook(store, memory_files(folder, settings, store, watched, SystemClock()), SystemClock())
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
@@ -76,6 +79,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             vault=opened.vault,
             vault_of=opened.vault_of,
             approvals=approvals,
+            memory=memory,
             sessions=sessions,
             files=storage.shelves,
             kept=storage.files,
@@ -83,7 +87,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             deletions=deletions,
             members=members,
             budgets=budgets,
-            erasures=Erasures(store, folders, deletions, members),
+            erasures=Erasures(store, folders, deletions, members, forgets=memory.forget),
             export=PersonExport(store, sessions, folders, storage.files),
         )
 

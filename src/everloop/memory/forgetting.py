@@ -6,56 +6,21 @@ The conversation in which it was said stays as it is until a person deletes it, 
 from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
 from ..core.log import UserSaid
 from ..ports import Archive, Log
 from ..ports.memory import HISTORY, MEMORY, Fact, Memory, MemoryChange, MemoryDocument
+from ..ports.remembering import Forgotten, SaidIn
 from ..readings.spoken import spoken
 from .alike import tells_of
 from .lines import without_lines
 
 WHY = "forgotten"
 AT_ONCE = 1000  # facts that are read
-TOLD = 10  # conversations
 ANSWERED = 200  # entries after the one that says something, in which it may be said again
-NOTHING = "There is nothing such to forget."
-STILL_THERE = (
-    "The conversations in which it was said keep their words until they are deleted: {}. No search or recall finds "
-    "those words any more; `everloop sessions delete ID` deletes a conversation for good."
-)
 
 
 class ForgettingStore(Memory, Archive, Log, Protocol):
     """What is remembered, and the conversations that it comes from."""
-
-
-class SaidIn(Struct, frozen=True):
-    """A conversation in which something was said that is forgotten now."""
-
-    thread: str
-    session: str
-    title: str
-
-
-class Forgotten(Struct, frozen=True):
-    """`version` is that of the memory without it; 0: there was nothing such."""
-
-    facts: tuple[Fact, ...] = ()
-    version: int = 0
-    said_in: tuple[SaidIn, ...] = ()
-
-    def told(self) -> str:
-        """What a person should know of it; the facts themselves are not repeated."""
-        if not self.facts:
-            return NOTHING
-        many = len(self.facts)
-        done = f"{many} fact{'s are' if many > 1 else ' is'} forgotten, also in earlier versions of the memory."
-        if not self.said_in:
-            return done
-        names = [f"{each.thread[:8]} ({each.title or each.session})" for each in self.said_in[:TOLD]]
-        more = [f"and {len(self.said_in) - TOLD} more"] if len(self.said_in) > TOLD else []
-        return f"{done} {STILL_THERE.format(', '.join([*names, *more]))}"
 
 
 async def forget(

@@ -15,6 +15,7 @@ from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, P
 from ..ports.audit import acting, acting_as
 from ..ports.conversation import Deed
 from ..ports.permission import Grant
+from ..ports.remembering import OwnMemory
 from ..ports.rows import Action, SpentRow
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
@@ -29,6 +30,7 @@ from .clock import MACHINE
 from .deletions import Deletions
 from .key_command import Kept, KeyCommand, nothing_kept
 from .membership import Membership, role_given
+from .memory_commands import MemoryCommands
 from .models import Models
 from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
@@ -70,6 +72,7 @@ class SlashCommands:
         budgets: Allotments | None = None,
         personas: Callable[[], Personas] = Personas,
         kept: Kept = nothing_kept,
+        memory: OwnMemory | None = None,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -83,6 +86,7 @@ class SlashCommands:
         self._usage = UsageCommand(store, clock)
         self._personas = PersonaCommands(store, personas)
         self._keys = KeyCommand(kept)
+        self._memory = MemoryCommands(memory)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -141,6 +145,8 @@ class SlashCommands:
                 row = await self._store.session(str(inbound.address))
                 told = await self._budgets.tell(letter.author, role, row.id if row else "")
                 return CommandEffect(inbound, "none", told)
+            case "/memory":
+                return CommandEffect(inbound, "none", await self._memory.tell(rest, letter, role))
             case "/keys":
                 kept, reply = self._keys.tell(rest, inbound, letter)
                 return CommandEffect(kept, "none", reply)

@@ -1,6 +1,20 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import audit, budgets, channels, delivery, files, leaving, models, own, own_secrets, people, personas, sessions
+from . import (
+    audit,
+    budgets,
+    channels,
+    delivery,
+    files,
+    leaving,
+    memory,
+    models,
+    own,
+    own_secrets,
+    people,
+    personas,
+    sessions,
+)
 
 TABLE = (
     *own.ROUTES,
@@ -14,5 +28,6 @@ TABLE = (
     *channels.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *memory.ROUTES,
     *audit.ROUTES,
 )
