@@ -49,6 +49,7 @@ async def test_a_correction_is_what_the_next_conversation_knows(tmp_path: Path):
         "They moved to Oslo.",
     ]
     assert len(extractions(model)) == 2
+    assert "The user lives in Oslo" in everything(turns(model)[-1])
     assert "Rome" not in everything(turns(model)[-1])
 
 

@@ -67,6 +67,7 @@ async def test_forget_it_leaves_no_trace_in_prompts_files_and_search(tmp_path: P
         await agent.ask("/new", session="page:one")
         await settled(agent.store)
         assert "Rome" in (await agent.store.document("owner", HISTORY)).body
+        assert "Rome" in (tmp_path / "home/workspace/memory/MEMORY.md").read_text()
         assert await agent.store.search("owner", "Rome") != []
         said_in = (await agent.store.conversations("owner", archived=True))[-1].id
         await agent.ask("forget: lives in Rome", session="page:one")
@@ -84,9 +85,11 @@ async def test_forget_it_leaves_no_trace_in_prompts_files_and_search(tmp_path: P
             for version in range(1, await agent.store.memory_version("owner") + 1)
         ]
         found = await agent.store.search("owner", "Rome")
+        files = [path for path in (tmp_path / "home" / "workspace").rglob("*") if path.is_file()]
+        holding = [path.name for path in files if "Rome" in path.read_text()]
     after = [everything(shown) for shown in model.prompts[before:] if not is_extracting(shown)]
     assert said_in[:8] in result
-    assert (facts, found, [body for body in bodies if "Rome" in body]) == ([], [], [])
+    assert (facts, found, [body for body in bodies if "Rome" in body], holding) == ([], [], [], [])
     assert [text for text in after if "Rome" in text] == []
 
 

@@ -245,7 +245,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         memory=memory,
     )
     longest = settings.agents.defaults.max_message_chars
-    consolidation = HouseConsolidation(live, store, people, clock, budgets, own_keys, given.whose)
+    consolidation = HouseConsolidation(
+        live, store, people, clock, budgets, own_keys, given.whose, builder.memory_changed
+    )
     inbox = Inbox(store, bus, lanes, commands, longest, consolidation.leave, Speakers(store, people))
     rules = PolicyRules(store, lambda: live.now.settings.users.strangers, given.roles, clock)
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)

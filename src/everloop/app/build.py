@@ -174,6 +174,11 @@ class Builder:
         wrong = [each.sentence for each in wrong_in(settings, self._home)]
         return (*wrong, *unused(settings, known_channels(settings) | brought))
 
+    async def memory_changed(self, owner: str) -> None:
+        """The files of it follow."""
+        if self.memory:
+            await self.memory.changed(owner)
+
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():
             await model.provider.close()
@@ -260,6 +265,7 @@ class Builder:
             credentials=self._credentials,
             open_channels=self.open_channels,
             clock=self._given.clock or MACHINE,
+            memory_changed=self.memory_changed,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

@@ -2,6 +2,7 @@
 
 from ..errors import ModelMissing
 from ..memory.consolidation import Consolidation
+from ..memory.learning import Changed
 from ..memory.planning import EVERY, ConsolidationPlanner, PlanningRules
 from ..ports import Clock, People, Store
 from ..ports.jobs import CONSOLIDATE
@@ -26,7 +27,9 @@ class HouseConsolidation:
         budgets: BudgetControl,
         own_keys: OwnKeys,
         whose: str,
+        changed: Changed,
     ) -> None:
+        """`changed` is told whose memory was."""
         self._live = live
         self._clock = clock
         self._whose = whose
@@ -40,7 +43,13 @@ class HouseConsolidation:
             own_keys=own_keys,
         )
         self._consolidation = Consolidation(
-            store, people, clock, calls, enabled=lambda: live.now.settings.memory.enabled, redact=redacted
+            store,
+            people,
+            clock,
+            calls,
+            enabled=lambda: live.now.settings.memory.enabled,
+            redact=redacted,
+            changed=changed,
         )
         self._planner = ConsolidationPlanner(store, people, clock, self._rules, whose, LEASE)
         self.hint = self._planner.hint

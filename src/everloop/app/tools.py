@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from ..core.people import OWNER, is_chat
 from ..errors import SettingsError
+from ..memory.learning import Changed, tell_nobody
 from ..memory.remembering import Remembering
 from ..ports import (
     Archive,
@@ -143,6 +144,7 @@ def build_tools(
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
     clock: Clock = MACHINE,
+    memory_changed: Changed = tell_nobody,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -175,6 +177,7 @@ def build_tools(
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
+    remembering = Remembering(store, clock, redacted, memory_changed) if store else None
     web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
     built_in = [
         *file_tools(seen, files, max_chars, marks),
@@ -184,7 +187,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *(memory_tools(Remembering(store, clock, redacted)) if store and settings.memory.enabled else ()),
+        *(memory_tools(remembering) if remembering and settings.memory.enabled else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
     ]

@@ -25,7 +25,18 @@ from ..ports.memory_model import MemoryAnswer, MemoryModel
 from ..ports.rows import Spent
 from ..readings.words import terms_of
 from .extraction import SavedMemory, Unusable, prompt_for, read_answer
-from .learning import Lesson, MemoryState, Redact, change_for, history_text, learned, nearest, topics_in
+from .learning import (
+    Changed,
+    Lesson,
+    MemoryState,
+    Redact,
+    change_for,
+    history_text,
+    learned,
+    nearest,
+    tell_nobody,
+    topics_in,
+)
 from .material import ROOM, Excerpt, first_excerpt
 
 _log = logging.getLogger("everloop.memory")
@@ -58,6 +69,7 @@ class Consolidation:
         *,
         enabled: Callable[[], bool],
         redact: Redact = str,
+        changed: Changed = tell_nobody,
     ) -> None:
         self._store = store
         self._people = people
@@ -65,6 +77,7 @@ class Consolidation:
         self._model = model
         self._enabled = enabled
         self._redact = redact
+        self._changed = changed
 
     async def work(self, row: JobRow) -> str:
         """Says in a word what came of it, and nothing of what was said. Raises Postponed, StoreError."""
@@ -137,6 +150,7 @@ class Consolidation:
             reach("consolidation.writing")
             if await self._store.change_memory(excerpt.principal, change):
                 reach("consolidation.written")
+                await self._changed(excerpt.principal)
                 return 1
         if spent:  # another has done it, and both were paid
             await self._store.add_spent(excerpt.principal, excerpt.thread, spent, PURPOSE)

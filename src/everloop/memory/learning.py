@@ -6,7 +6,7 @@ all else that is extracted is kept as a marked fact, which is told as strangers'
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from hashlib import sha256
 
@@ -28,6 +28,11 @@ WHY_RAW = "a conversation was kept as it was said: no model could tell what to r
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 
 Redact = Callable[[str], str]
+Changed = Callable[[str], Awaitable[None]]  # somebody's memory was changed here
+
+
+async def tell_nobody(owner: str) -> None:
+    pass
 
 
 class Lesson(Struct, frozen=True):

@@ -10,7 +10,7 @@ from ..ports.tools import CallContext
 from ..readings.words import terms_of, words_of
 from .extraction import TOPIC
 from .forgetting import ForgettingStore, forget
-from .learning import NOTES, Redact
+from .learning import NOTES, Changed, Redact, tell_nobody
 from .lines import LONGEST, one_line, replaced_line, with_line
 
 WHY = "the agent was told to remember something"
@@ -19,7 +19,10 @@ ALIKE = 200  # facts that are looked at
 
 
 class Remembering:
-    def __init__(self, store: ForgettingStore, clock: Clock, redact: Redact = str) -> None:
+    def __init__(
+        self, store: ForgettingStore, clock: Clock, redact: Redact = str, changed: Changed = tell_nobody
+    ) -> None:
+        self._changed = changed
         self._store = store
         self._clock = clock
         self._redact = redact
@@ -39,6 +42,7 @@ class Remembering:
             old = await self._replaced(owner, replaces) if replaces else None
             fact = Fact(id, text, self._source(context), topic or (old.topic if old else "") or NOTES, importance)
             if await self._store.change_memory(owner, await self._change(fact, old, context)):
+                await self._changed(owner)
                 return f"Remembered, in place of: {old.text}" if old else "Remembered."
 
     async def forget(self, query: str, context: CallContext) -> str:
@@ -51,6 +55,7 @@ class Remembering:
             raise ToolError(f"{len(found)} facts hold these words; say which of them is meant, as:\n{shown}")
         asked = [(context.thread, seq) for seq in (context.turn, int(context.key.split(":")[1]))]
         done = await forget(self._store, context.principal, context.user, [fact.id for fact in found], asked)
+        await self._changed(context.principal)
         return done.told()
 
     async def meant(self, owner: str, query: str) -> list[Fact]:
