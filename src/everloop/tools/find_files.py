@@ -25,7 +25,7 @@ def find_files_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) 
         pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
         path: Annotated[str, "The folder to search, in the workspace"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
-        offset: Annotated[int, Meta(ge=1, description="First file to show, counted from 1")] = 1,
+        offset: Annotated[int, Meta(ge=1, description="First file, from 1")] = 1,
     ) -> Result:
         """Find files by name, in a folder and all below it. Links end with @ and are not followed."""
         glob = glob_of(workspace, pattern)

@@ -22,7 +22,7 @@ def list_dir_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) ->
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def list_dir(
         path: Annotated[str, "Path in the workspace; . is the workspace itself"] = ".",
-        offset: Annotated[int, Meta(ge=1, description="First entry to show, counted from 1")] = 1,
+        offset: Annotated[int, Meta(ge=1, description="First entry, from 1")] = 1,
     ) -> Result:
         """List a folder by name: folders end with /, links with @, files have their size in bytes."""
         page = _listed(workspace, path, offset, max_chars, _INLINE)
