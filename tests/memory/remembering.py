@@ -20,13 +20,14 @@ class QuickClock:
     def __init__(self, now: float = 0.0) -> None:
         self.time = now or time.time()
         self.slept: Counter[float] = Counter()
+        self.slow = False  # whether a minute is one
 
     def now(self) -> float:
         return self.time
 
     async def sleep(self, seconds: float) -> None:
         self.slept[seconds] += 1
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(seconds if self.slow else 0.002)
 
 
 def is_extracting(shown: Shown) -> bool:

@@ -1,13 +1,18 @@
 """A conversation becomes part of the memory, in an open house: when it does, what it costs, and what comes of it."""
 
+import asyncio
 from pathlib import Path
 
+from msgspec import structs
+
+import everloop
 from everloop.app import open_desk
 from everloop.core.mail import Address, Inbound, Notice, Said
 from everloop.core.message import said
 from everloop.ports.jobs import Job
 from everloop.ports.memory import HISTORY, MEMORY
-from everloop.testing import Shown
+from everloop.providers.models import given as given_model
+from everloop.testing import Call, Say, Shown
 
 from .remembering import (
     QuickClock,
@@ -120,3 +125,50 @@ async def test_jobs_and_guests_alone_are_not_remembered(tmp_path: Path):
         await settled(agent.store, "owner", "gus")
         versions = [await agent.store.memory_version(owner) for owner in ("owner", "gus")]
     assert (extractions(model), versions) == ([], [0, 0])
+
+
+async def test_a_model_in_this_process_is_asked_when_a_conversation_is_left_and_not_for_silence(tmp_path: Path):
+    model, clock = remembering(about_places), QuickClock()
+    embedded = structs.replace(given_model(model), compact=True)
+    settings = {"agents": {"defaults": {"model": "embedded/mine"}}}
+    in_process = {"mine": embedded}
+    async with open_desk(tmp_path / "home", settings, clock=clock, in_process=in_process) as agent:
+        await agent.ask("I live in Rome", session="page:one")
+        await pass_time(clock, 7 * 86400)
+        assert extractions(model) == []
+        await agent.ask("/new", session="page:one")
+        await settled(agent.store)
+    assert len(extractions(model)) == 1
+
+
+async def test_what_one_person_opens_for_a_moment_asks_no_model_and_what_stays_open_does_it_for_them_alone(tmp_path):
+    model, clock = remembering(about_places), QuickClock()
+    clock.slow = True
+    async with everloop.open(tmp_path / "home", provider=model, clock=clock) as agent:
+        await agent.ask("I live in Rome", session="api:one")
+        await agent.ask("/new", session="api:one")
+        await agent.user("web:ann").ask("I live in Bonn")
+    assert extractions(model) == []
+    clock.slow = False
+    clock.time += 86400
+    async with everloop.open(tmp_path / "home", provider=model, clock=clock) as agent:
+        await pass_time(clock)
+        await pass_time(clock)
+        async with asyncio.timeout(10):
+            while not await agent.store.facts("owner"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert await agent.store.memory_version("web:ann") == 0
+    assert len(extractions(model)) == 1
+
+
+async def test_to_undo_a_turn_that_remembered_says_that_it_cannot_be_taken_back(tmp_path: Path):
+    def answer(shown: Shown):
+        return Say("done") if shown.step else Call("remember", {"text": "The user is a pilot"})
+
+    model = remembering(about_places, answer)
+    async with open_desk(tmp_path / "home", provider=model, clock=QuickClock()) as agent:
+        await agent.ask("I am a pilot", session="page:one")
+        told = await agent.ask("/undo", session="page:one")
+        kept = [each.text for each in await agent.store.facts("owner")]
+    assert 'This cannot be undone: remember {"text":"The user is a pilot"}' in told
+    assert kept == ["The user is a pilot"]

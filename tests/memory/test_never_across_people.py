@@ -56,6 +56,7 @@ class Curious:
     def __init__(self) -> None:
         self.requests: list[str] = []
         self.looked: set[str] = set()
+        self.offered: set[str] = set()
 
     def __call__(self, shown: Shown) -> Line:
         self.requests.append(everything(shown))
@@ -64,6 +65,7 @@ class Curious:
             told = [fact(text, int(number)) for number, text in lines if CANARY.search(text)]
             return save("They told something: " + " ".join(CANARY.findall(shown.asked)), *told)
         looks = [name for name in LOOKS if name in shown.tools]
+        self.offered.update(looks)
         if shown.asked.endswith("?") and shown.step < len(looks):
             self.looked.add(looks[shown.step])
             return Call(looks[shown.step], {"query": "canary"})
@@ -138,7 +140,7 @@ async def test_fifty_people_and_their_groups_see_no_canary_but_their_own(tmp_pat
     assert all({*CANARY.findall(" ".join(texts))} == {f"canary-{id}"} for id, texts in (facts | shared).items())
     told = [{*CANARY.findall(text)} - {f"canary-{chat}" for chat in groups} for text in exports]
     assert told == [{f"canary-{id}"} for id in people[:10]]
-    assert "search_history" in curious.looked
+    assert curious.looked == curious.offered >= {"search_history"}
     assert sum(1 for text in curious.requests if CANARY.search(text)) > len(people) * 4
 
 
