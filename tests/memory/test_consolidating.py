@@ -12,7 +12,7 @@ from everloop.core.message import said
 from everloop.ports.jobs import Job
 from everloop.ports.memory import HISTORY, MEMORY
 from everloop.providers.models import given as given_model
-from everloop.testing import Call, Say, Shown
+from everloop.testing import Call, Say, Shown, Wait
 
 from .remembering import (
     QuickClock,
@@ -170,5 +170,25 @@ async def test_to_undo_a_turn_that_remembered_says_that_it_cannot_be_taken_back(
         await agent.ask("I am a pilot", session="page:one")
         told = await agent.ask("/undo", session="page:one")
         kept = [each.text for each in await agent.store.facts("owner")]
-    assert 'This cannot be undone: remember {"text":"The user is a pilot"}' in told
+    assert 'This cannot be undone: remember {"text":"The user is a pilot"}' in told.content
     assert kept == ["The user is a pilot"]
+
+
+async def test_two_conversations_at_once_are_consolidated_and_further_ones_leave_room_for_other_work(tmp_path: Path):
+    gate = asyncio.Event()
+    model, clock = remembering(lambda shown: (Wait(gate), save())), QuickClock()
+    async with open_desk(tmp_path / "home", provider=model, clock=clock) as agent:
+        for number in range(4):
+            await agent.ask("hello", session=f"page:{number}")
+            await agent.ask("/new", session=f"page:{number}")
+        await model.called(6)
+        await pass_time(clock)
+        states = sorted(
+            (row.state, row.result) for row in await agent.store.jobs("owner") if row.job.kind == "consolidate"
+        )
+        gate.set()
+        async with asyncio.timeout(10):
+            while len(extractions(model)) < 4:
+                await pass_time(clock, 10)
+        await settled(agent.store)
+    assert states == [*[("waiting", "others are consolidated first")] * 2, *[("working", "")] * 2]

@@ -70,6 +70,7 @@ async def test_forget_it_leaves_no_trace_in_prompts_files_and_search(tmp_path: P
         assert "Rome" in (tmp_path / "home/workspace/memory/MEMORY.md").read_text()
         assert await agent.store.search("owner", "Rome") != []
         said_in = (await agent.store.conversations("owner", archived=True))[-1].id
+        await agent.ask("Is it Rome where I live?", session="page:three")
         await agent.ask("forget: lives in Rome", session="page:one")
         (result,) = [message.text for message in model.prompts[-1].messages if message.role == "tool"]
         await agent.ask("/new", session="page:one")
@@ -89,6 +90,7 @@ async def test_forget_it_leaves_no_trace_in_prompts_files_and_search(tmp_path: P
         holding = [path.name for path in files if "Rome" in path.read_text()]
     after = [everything(shown) for shown in model.prompts[before:] if not is_extracting(shown)]
     assert said_in[:8] in result
+    assert "Rome" not in result
     assert (facts, found, [body for body in bodies if "Rome" in body], holding) == ([], [], [], [])
     assert [text for text in after if "Rome" in text] == []
 

@@ -107,9 +107,8 @@ async def live(agent: Any, room: Room, people: list[str], groups: dict[str, list
             if text == "/new":
                 await settled(agent.store, chat_of("fake", chat))
 
-    async with asyncio.TaskGroup() as group:
-        for id in people:
-            group.create_task(alone(id))
+    for id in people:
+        await alone(id)
     for chat, members in groups.items():
         await together(chat, members)
 

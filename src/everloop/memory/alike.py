@@ -19,5 +19,10 @@ def tells_of(fact: str, text: str, names: str = "") -> bool:
     return share_in(fact, text, names) >= _ENOUGH
 
 
+def tells_all(fact: str, text: str) -> bool:
+    """Whether all of it stands there; of one word alone nobody can say that."""
+    return len(terms_of(fact)) > 1 and share_in(fact, text) == 1.0
+
+
 def _alike(one: str, other: str) -> bool:
     return one == other or (len(one) >= _STEM <= len(other) and one[:_STEM] == other[:_STEM])

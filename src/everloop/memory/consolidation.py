@@ -47,6 +47,8 @@ WORDS = 100  # by which those are found
 TRIES = 2  # of a model whose answer cannot be used
 PATIENCE = 3 * 86400.0  # seconds for which a model is asked that does not answer
 FIRST, LONGEST = 60.0, 6 * 3600.0  # seconds between two tries
+AT_ONCE = 2  # conversations, in this process
+SOON = 5.0  # seconds
 OFF = 3600.0  # after which it is looked whether memory is switched on again
 _SILENT = "no answer since"
 _SINCE = re.compile(rf"{_SILENT} (\d+)")
@@ -78,20 +80,29 @@ class Consolidation:
         self._enabled = enabled
         self._redact = redact
         self._changed = changed
+        self._working = 0
 
     async def work(self, row: JobRow) -> str:
         """Says in a word what came of it, and nothing of what was said. Raises Postponed, StoreError."""
         if not self._enabled():
             raise Postponed("memory is switched off", OFF)
-        thread, head = row.job.payload, int(row.job.id.rpartition(":")[2])
-        parts = 0
+        if self._working >= AT_ONCE:  # other work is not to wait for models
+            raise Postponed("others are consolidated first", SOON * (1 + random.random()))
+        self._working += 1
         try:
-            while excerpt := await self._next(thread, head):
-                reach("consolidation.read")
-                parts += await self._consolidate(row, excerpt)
+            parts = await self._work(row)
         except ThreadGone:
             return "the conversation is gone"
+        finally:
+            self._working -= 1
         return f"consolidated in {parts} part{'s' if parts != 1 else ''}" if parts else "nothing to remember"
+
+    async def _work(self, row: JobRow) -> int:
+        thread, head, parts = row.job.payload, int(row.job.id.rpartition(":")[2]), 0
+        while excerpt := await self._next(thread, head):
+            reach("consolidation.read")
+            parts += await self._consolidate(row, excerpt)
+        return parts
 
     async def _next(self, thread: str, head: int) -> Excerpt | None:
         """What comes next of a conversation; None where nothing does, or people have put it aside."""

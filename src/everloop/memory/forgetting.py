@@ -11,7 +11,7 @@ from ..ports import Archive, Log
 from ..ports.memory import HISTORY, MEMORY, Fact, Memory, MemoryChange, MemoryDocument
 from ..ports.remembering import Forgotten, SaidIn
 from ..readings.spoken import spoken
-from .alike import tells_of
+from .alike import tells_all, tells_of
 from .lines import without_lines
 
 WHY = "forgotten"
@@ -34,7 +34,7 @@ async def forget(
             return Forgotten()
         memory = await store.document(owner, MEMORY)
         texts, told = [fact.text for fact in facts], await _told_of(store, owner, facts)
-        places = [place for fact in facts for place in await _places(store, fact)]
+        places = [place for fact in facts for place in await _places(store, owner, fact)]
         left = MemoryDocument(MEMORY, without_lines(memory.body, texts), memory.version)
         change = MemoryChange(
             author,
@@ -76,12 +76,15 @@ async def _told_of(store: Memory, owner: str, facts: Sequence[Fact]) -> list[str
     return [line for line in lines for end, text in ends.items() if line.endswith(end) and tells_of(text, line)]
 
 
-async def _places(store: Log, fact: Fact) -> list[tuple[str, int]]:
-    """The entry that it is known from, and what was answered to it in words that tell it again."""
+async def _places(store: ForgettingStore, owner: str, fact: Fact) -> list[tuple[str, int]]:
+    """Where it was said: the entry that it is known from, what was answered to it in words that tell it again, and what
+    holds all its words in any other conversation."""
     thread, seq = fact.source.thread, fact.source.seq
+    hits = await store.search(owner, fact.text, limit=ANSWERED)
+    found = [(hit.thread, hit.seq) for hit in hits if tells_all(fact.text, hit.text)]
     if not thread:
-        return []
-    found = [(thread, seq)]
+        return found
+    found.append((thread, seq))
     for each in await store.history(thread, seq, ANSWERED):
         said = spoken(each.entry)
         if isinstance(each.entry, UserSaid):
@@ -95,5 +98,6 @@ async def _said_in(store: Archive, owner: str, facts: Sequence[Fact]) -> tuple[S
     found = []
     for thread in dict.fromkeys(fact.source.thread for fact in facts if fact.source.thread):
         for each in await store.conversations(owner, id=thread, archived=True):
-            found.append(SaidIn(each.id, each.session, each.title))
+            tells = any(tells_of(fact.text, each.title) for fact in facts)  # the first thing that was said, mostly
+            found.append(SaidIn(each.id, each.session, "" if tells else each.title))
     return tuple(found)
