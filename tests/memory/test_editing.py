@@ -63,3 +63,11 @@ def test_a_line_that_stands_twice_is_one_fact_until_both_are_gone():
     assert follow(OLD, twice, ROME, TEA) == Followed()
     assert follow(twice, OLD, ROME, TEA) == Followed()
     assert follow(twice, OLD.replace("- likes tea\n", ""), ROME, TEA) == Followed((), (FactEnd("f2", 9.0),))
+
+
+def test_a_document_that_is_written_anew_is_followed_line_by_line():
+    old = "## All\n" + "".join(f"- old {number}\n" for number in range(5000))
+    new = "## All\n" + "".join(f"- new {number}\n" for number in range(5000))
+    known = [Fact(f"o{number}", f"old {number}", topic="All") for number in range(5000)]
+    told = follow(old, new, *known)
+    assert (len(told.facts), len(told.ended), {end.replaced_by for end in told.ended}) == (5000, 5000, {""})

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everloop.memory.merging import merged, prints_of
+from everloop.memory.merging import COMPARED, merged, prints_of
 
 LINES = st.lists(st.sampled_from(["- a", "- b", "- c", "", "## One", "## Two", "x"]), max_size=12)
 OLD = "# Memory\n\n## Ann\n\n- lives in Rome\n- likes tea\n\n## Work\n\n- ships on Fridays\n"
@@ -68,3 +68,13 @@ def test_a_line_that_one_removes_is_gone_though_the_other_has_changed_another(ba
     before = "\n".join(["- first", *base, "- last"])
     ours, theirs = "\n".join([*base, "- last"]), "\n".join(["- first", *base, "- last", "- more"])
     assert three(before, ours, theirs) == "\n".join([*base, "- last", "- more"])
+
+
+def test_long_documents_are_merged_by_counting_and_nothing_is_lost():
+    base = "".join(f"- line {number}\n" for number in range(COMPARED))
+    ours = base.replace("- line 7\n", "") + "- ours\n"
+    theirs = "- theirs\n" + base.replace("- line 9\n", "")
+    kept = base.replace("- line 7\n", "").replace("- line 9\n", "")
+    assert three(base, ours, theirs) == kept + "- ours\n- theirs\n"
+    backwards = "".join(reversed(base.splitlines(keepends=True)))
+    assert Counter(three(base, ours, backwards).split("\n")) == Counter(ours.split("\n"))

@@ -91,7 +91,7 @@ async def test_a_yes_makes_it_part_of_the_memory_and_a_no_puts_the_file_back(hou
         await agent.ask("read the page")
         [waiting] = await agent.approvals()
         await agent.decide(waiting.id, True)
-        assert "OWNED" in await ask_elsewhere(agent, model)
+        assert "OWNED" in await ask_elsewhere(agent, model, "api:new")
         assert await remembered(agent) == f"{BODY}- {EVIL}\n"
         assert {fact.text for fact in await agent.store.facts("owner")} == {"likes tea", EVIL}
 
@@ -143,6 +143,9 @@ async def test_a_person_is_asked_about_their_own_memory_and_nobody_else_is(house
         for other in ("web:bob", "owner"):
             with pytest.raises(MailRefused, match="not for"):
                 await agent.decide(waiting.id, True, by=other)
+        assert waiting.id in (await ann.ask("/approve")).content
+        assert waiting.id in (await agent.ask("/approve", "web:ann:other", author="web:ann")).content
+        assert waiting.id not in (await agent.user("web:bob").ask("/approve")).content
         assert "again as it was" in (await ann.ask(f"/approve {waiting.id} no")).content
         assert await remembered(agent, "web:ann") == BODY
         assert await agent.approvals() == []

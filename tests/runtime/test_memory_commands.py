@@ -69,3 +69,21 @@ async def test_in_a_group_all_look_administrators_change_and_who_said_it_has_it_
         assert "1 fact is forgotten" in await say("web:ann", "/memory forget aaaa1111")
         assert "1 fact is forgotten" in await say("web:ada", "/memory forget bbbb1111")
         assert await agent.store.facts(group) == []
+
+
+async def test_a_conversation_keeps_what_it_was_told_but_for_what_is_forgotten(house):
+    """What stands before it stays the same to the byte; to forget is another matter."""
+    model = ScriptedModel(lambda shown: Say("ok"))
+    async with house(model, roles=ROLES) as agent:
+        await remember(agent, "web:ann")
+        ann = agent.user("web:ann")
+        await ann.ask("hi")
+        await agent.memory.edit("web:ann", "web:ann", MEMORY, BODY + "- Ann is a pilot\n", BODY)
+        await ann.ask("go on")
+        await ann.ask("/memory forget aaaa1111")
+        await ann.ask("and now?")
+        await ann.ask("/new")
+        await ann.ask("hi")
+    told = [("Rome" in each.system, "tea" in each.system, "pilot" in each.system) for each in model.prompts]
+    assert told == [(True, True, False), (True, True, False), (False, True, True), (False, True, True)]
+    assert model.prompts[0].system == model.prompts[1].system

@@ -59,6 +59,7 @@ from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
+from .skill_desk import SkillDesk
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
@@ -243,6 +244,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         personas=lambda: live.now.personas,
         kept=personal.names,
         memory=memory,
+        skills=SkillDesk(home, builder.skills, store),
     )
     longest = settings.agents.defaults.max_message_chars
     consolidation = HouseConsolidation(

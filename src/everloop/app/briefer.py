@@ -3,8 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -21,8 +20,12 @@ from ..tools.prompt_files import WatchedFiles
 from ..tools.sent_messages import lacking_on
 from .guest_tools import offered
 from .presets import TOOLS
+from .settled import SettledSections
 from .tools import PEOPLE, Kits
 
+Sections = tuple[Section, ...]
+_Key = tuple[str, Role, bool, Terms | None, frozenset[str], Sections]
+NEVER: Sections = (Section("", ""),)  # no files are this
 GUESTS = "~guests"  # whose tools are the same
 RUNTIME = "{runtime}"
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
@@ -38,19 +41,6 @@ GROUP = (
 GUEST = "You speak with a guest, who is not the person you work for."
 
 
-class _Made(NamedTuple):
-    """A briefing, and what it was made of."""
-
-    kit: Kit
-    briefing: Briefing
-    files: tuple[Section, ...] = ()
-    remembered: Section | None = None
-
-
-async def no_memory(principal: str) -> None:
-    return None
-
-
 class HouseBriefer:
     """The Briefer port. Whoever is not the owner is told nothing of the owner's files and has a workspace of their own,
     which a guest has no tools for."""
@@ -62,12 +52,12 @@ class HouseBriefer:
         large: frozenset[str],
         files: WatchedFiles,
         channels: Mapping[str, Channel] = {},
-        memory: Callable[[str], Awaitable[Section | None]] = no_memory,
+        settled: SettledSections | None = None,
     ) -> None:
-        """`channels` are those that are open at the moment, by name: some tools are for what they can do. `memory` is
-        what is told of somebody's, the same Section again while it says the same."""
+        """`channels` are those that are open at the moment, by name: some tools are for what they can do. `settled` are
+        sections that stay through a conversation."""
+        self._settled = settled or SettledSections(())
         self._channels = channels
-        self._memory = memory
         defaults = settings.agents.defaults
         self._own = defaults.system_prompt
         policy = policy_of(settings.tools)
@@ -80,7 +70,7 @@ class HouseBriefer:
         self._kits = kits
         self._large = large
         self._files = files
-        self._made: dict[tuple[str, str, Role, bool, Terms | None, frozenset[str]], _Made] = {}
+        self._made: dict[_Key, tuple[Kit, Sections, Briefing]] = {}
 
     async def brief(self, situation: Situation) -> Briefing:
         owners = situation.principal == OWNER
@@ -88,19 +78,17 @@ class HouseBriefer:
             await self._files.look()
         whose = situation.principal if situation.role >= Role.USER else GUESTS
         lacking = lacking_on(self._channels.get(situation.address.partition(":")[0]))
-        remembered = await self._memory(situation.principal)
-        known = situation.principal if remembered else ""
-        key = whose, known, situation.role, is_chat(situation.principal), situation.terms, lacking
+        settled = await self._settled.of(situation)
+        key = whose, situation.role, is_chat(situation.principal), situation.terms, lacking, settled
         kit, made = self._kits.of(whose), self._made.get(key)
-        if made is None or made.kit is not kit:
+        if made is None or made[0] is not kit:
             if len(self._made) >= PEOPLE:
                 self._made.clear()
-            made = self._made[key] = _Made(kit, await self._make(situation, kit, lacking))
+            made = kit, NEVER, await self._make(situation, kit, lacking)
         files = self._files.sections() if owners else ()
-        if files is not made.files or remembered is not made.remembered:  # the same objects while they say the same
-            told = (*files, remembered) if remembered else files
-            made = self._made[key] = _Made(kit, replace(made.briefing, files=told), files, remembered)
-        return made.briefing
+        if files is not made[1]:  # the same tuple while they say the same
+            made = self._made[key] = kit, files, replace(made[2], files=(*files, *settled))
+        return made[2]
 
     async def _make(self, situation: Situation, kit: Kit, lacking: frozenset[str]) -> Briefing:
         terms = situation.terms or Terms()

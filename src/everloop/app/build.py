@@ -4,7 +4,7 @@ Where no model can be had, the house may open all the same and say what is missi
 """
 
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
@@ -28,12 +28,14 @@ from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
 from ..settings import MemorySection, Preset, Settings, Tools, unused, workspace_of
 from ..settings.unused import switched_on
-from ..tools.bootstrap import BYTES, Bootstrap, make_workspace
-from ..tools.everybodys_files import EverybodysFiles
+from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
-from ..tools.prompt_files import WatchedFiles
+from ..tools.house_prompt_files import HousePromptFiles
+from ..tools.prompt_files import OwnersFiles, WatchedFiles
 from ..tools.sandbox.port import Sandbox
+from ..tools.skill_files import SkillFiles
 from ..tools.tainted import Ended, Tainted, place_of
+from ..tools.watched_memory import WatchedMemory
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
 from .channels import known as known_channels
@@ -46,6 +48,8 @@ from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .settled import SettledSections
+from .skills import HouseSkills
 from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
 from .waiting_models import WaitingModels, absent, sentence_of
 
@@ -128,14 +132,18 @@ class Builder:
         self._http = given.http
         self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
-        self.prompt_files: EverybodysFiles | None = None  # is made with the first tools
+        self.prompt_files: HousePromptFiles | None = None  # is made with the first tools
         self.memory: MemoryFiles | None = None  # as are these
         self._last: tuple[tuple[Tools, MemorySection, int], Toolset] | None = None
+        self._settings = opened.settings
+        self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
+        self._settled = SettledSections((self.skills,))
         stack.push_async_callback(self._close_in_process)
 
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
         """Raises SettingsError and, unless it `waits` for a model to be chosen later, ModelMissing."""
         choice = await self._choose_model(settings, waits or self._given.waits)
+        self._settings = settings
         longest = settings.agents.defaults.tool_result_max_chars
         results = min(longest, READ_BY_SMALL) if choice.model.compact else longest
         toolset = self._tools(settings, results)
@@ -148,10 +156,11 @@ class Builder:
             self.memory = memory_files(
                 self._home, settings, self._store, self.prompt_files, self._given.clock or MACHINE
             )
+            self._settled = SettledSections((self.memory, self.skills))
             await self.prompt_files.owners.look()
         personas = personas_of(settings)
-        watched = self.prompt_files.owners
-        plain = HouseBriefer(settings, kits, toolset.large, watched, self.open_channels, self.memory.section)
+        owners = self.prompt_files.owners
+        plain = HouseBriefer(settings, kits, toolset.large, owners, self.open_channels, self._settled)
         return Built(
             settings,
             choice.model,
@@ -266,6 +275,7 @@ class Builder:
             open_channels=self.open_channels,
             clock=self._given.clock or MACHINE,
             memory_changed=self.memory_changed,
+            skills=self.skills,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:
@@ -293,23 +303,30 @@ class Builder:
         return ChosenModel(model, HouseModels(presets, now), library, presets)
 
 
-def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> EverybodysFiles:
-    """The files that stand in prompts; what the owner's hold is known after a look."""
-    owners = workspace_of(settings, home.path)
+def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> HousePromptFiles:
+    """The files that stand in prompts; what they hold is known after a look."""
+    folder = workspace_of(settings, home.path)
+    workspace = Workspace(folder, hidden=home)
+    bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
+    source = OwnersFiles(bootstrap, SkillFiles(workspace))
 
-    def watched(owner: str, names: Iterable[str] = (), longest: int = BYTES) -> WatchedFiles:
-        folder = workspace_for(owner, home.path, owners)
-        workspace = Workspace(folder, hidden=home)
-        bootstrap = Bootstrap(workspace, lambda: store.running > CROWD, names, longest)
-        return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files, owner)
+    def others(place: str) -> WatchedFiles:
+        workspace = Workspace(Path(place), hidden=home)
+        return WatchedFiles(SkillFiles(workspace), workspace, store, Tainted(store, place, ended), files)
 
-    return EverybodysFiles(watched(OWNER), partial(watched, names=PATHS.values(), longest=MOST), store)
+    def memory_of(owner: str) -> WatchedMemory:
+        own = workspace_for(owner, home.path, folder)
+        workspace = Workspace(own, hidden=home)
+        source = Bootstrap(workspace, lambda: store.running > CROWD, PATHS.values(), MOST)
+        return WatchedMemory(source, workspace, store, Tainted(store, place_of(own), ended), files, owner)
+
+    owners = WatchedFiles(source, workspace, store, Tainted(store, place_of(folder), ended), files)
+    return HousePromptFiles(owners, others, memory_of, store)
 
 
-def memory_files(home: Path, settings: Settings, store: Store, files: EverybodysFiles, clock: Clock) -> MemoryFiles:
-    return MemoryFiles(
-        store, files, partial(workspace_for, home=home, owners=workspace_of(settings, home)), home, clock
-    )
+def memory_files(home: Path, settings: Settings, store: Store, files: HousePromptFiles, clock: Clock) -> MemoryFiles:
+    folder_of = partial(workspace_for, home=home, owners=workspace_of(settings, home))
+    return MemoryFiles(store, files, folder_of, home, clock)
 
 
 def this_minute(clock: Clock) -> Callable[[], str]:

@@ -16,13 +16,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from ..core.briefing import Situation
 from ..core.people import is_chat
 from ..core.prompt import Section
 from ..errors import ToolError
 from ..memory.editing import Followed, followed
-from ..memory.forgetting import all_facts
+from ..memory.forgetting import WHY, all_facts
 from ..memory.merging import merged, prints_of
 from ..memory.section import memory_section
 from ..memory.views import LONGEST, PATHS, SETTLED, Views, is_ours, text_in, views_in
@@ -30,8 +31,8 @@ from ..ports import Clock, Memory
 from ..ports.memory import DOCUMENTS, MEMORY, MemoryChange, MemoryDocument
 from ..ports.permission import FileState, PromptFile
 from ..runtime.clock import MACHINE
-from ..tools.everybodys_files import EverybodysFiles
-from ..tools.prompt_files import WatchedFiles
+from ..tools.house_prompt_files import HousePromptFiles
+from ..tools.watched_memory import WatchedMemory
 from .tools import principals_folder
 
 _log = logging.getLogger("everloop.memory")
@@ -47,19 +48,23 @@ AGED = 100  # versions that a file is compared with of which nobody knows what i
 
 
 class _Told(Struct, frozen=True):
-    """What is known of somebody's memory, since when, and what was found in their files."""
+    """What is known of somebody's memory, since when, and what was found in their files. `forgotten` is the version
+    with which something was last forgotten."""
 
     at: float
     version: int
-    section: Section | None = None
+    sections: tuple[Section, ...] = ()
     rows: Mapping[str, PromptFile] = {}
+    forgotten: int = 0
 
 
 class MemoryFiles:
+    """The SectionSource port, and the files that it is made of."""
+
     def __init__(
         self,
         store: Memory,
-        files: EverybodysFiles,
+        files: HousePromptFiles,
         folder_of: Callable[[str], Path],
         home: Path,
         clock: Clock = MACHINE,
@@ -73,28 +78,47 @@ class MemoryFiles:
         self._alone = asyncio.Lock()
         self._told: OrderedDict[str, _Told] = OrderedDict()
         self._problems: dict[tuple[str, str], str] = {}
+        self._busy = False
 
-    async def section(self, owner: str) -> Section | None:
+    async def sections(self, situation: Situation) -> tuple[Section, ...]:
+        return await self.told_to(situation.principal)
+
+    async def revocation(self, situation: Situation) -> int:
+        """What is forgotten is told no longer, also in a conversation that goes on. It costs a glance at times."""
+        return (await self._glance(situation.principal)).forgotten
+
+    async def told_to(self, owner: str) -> tuple[Section, ...]:
         """What models are told of somebody's memory; the same again while nothing has changed. Who has none costs a
         glance at times, who has one also a look at the times of two files."""
-        now, told = self._clock.now(), self._told.get(owner)
-        if told is None or not 0 <= now - told.at < GLANCE:
-            version = await self._store.memory_version(owner)
-        elif not (version := told.version):
-            return None
-        if not version:
-            return self._keep(owner, _Told(now, 0)).section
+        told = await self._glance(owner)
+        if not told.version:
+            return ()
         watched = self._files.memory_of(owner)
         await watched.look()
-        if told is None or told.version != version or told.rows != watched.rows:
+        if told.rows != watched.rows:
             await self.sync(owner)
-            return (await self._tell(owner, watched, told.section if told else None)).section
-        return self._keep(owner, _Told(now, version, told.section, told.rows)).section
+            told = await self._tell(owner, watched, told)
+        return told.sections
+
+    async def _glance(self, owner: str) -> _Told:
+        """What is known, which is as of a second ago at most."""
+        now, told = self._clock.now(), self._told.get(owner)
+        if told is not None and 0 <= now - told.at < GLANCE:
+            return told
+        version = await self._store.memory_version(owner)
+        if told is None or told.version != version:  # its files are looked at again
+            before = told or _Told(now, 0)
+            told = structs.replace(before, version=version, rows={}, forgotten=await self._forgotten(owner, before))
+        return self._keep(owner, structs.replace(told, at=now))
+
+    async def _forgotten(self, owner: str, before: _Told) -> int:
+        made = await self._store.memory_versions(owner, limit=AGED)
+        return next((each.version for each in made if each.why == WHY), before.forgotten)
 
     async def changed(self, owner: str) -> None:
         """Somebody's memory was changed here: the files follow, and so does what models are told."""
-        if told := self._told.pop(owner, None):
-            self._told[owner] = _Told(0.0, told.version, told.section, told.rows)
+        if told := self._told.get(owner):
+            self._told[owner] = structs.replace(told, at=-GLANCE)
         await self.sync(owner)
 
     def problems(self, owner: str) -> list[str]:
@@ -123,7 +147,7 @@ class MemoryFiles:
                     _log.warning("%s of %s is left alone: %s", PATHS[name], owner, why)
                 self._problems[owner, name] = why
 
-    async def _sync_one(self, owner: str, name: str, watched: WatchedFiles) -> str:
+    async def _sync_one(self, owner: str, name: str, watched: WatchedMemory) -> str:
         """Why it could not be done; "" if it was."""
         row, document = watched.rows[PATHS[name]], await self._store.document(owner, name)
         found, views = row.accepted, self._views(owner, watched.place)
@@ -180,7 +204,7 @@ class MemoryFiles:
                 return MemoryDocument(name, new, version)
 
     async def _write(
-        self, owner: str, document: MemoryDocument, watched: WatchedFiles, found: FileState, views: Views
+        self, owner: str, document: MemoryDocument, watched: WatchedMemory, found: FileState, views: Views
     ) -> str:
         name, content = document.name, document.body.encode("utf-8", "replace")
         if len(content) > LONGEST[name]:
@@ -197,13 +221,17 @@ class MemoryFiles:
         self._keep_views(owner, self._views(owner, watched.place).after(name, writing, writing))
         return ""
 
-    async def _tell(self, owner: str, watched: WatchedFiles, before: Section | None) -> _Told:
-        version = await self._store.memory_version(owner)
+    async def _tell(self, owner: str, watched: WatchedMemory, before: _Told) -> _Told:
         body = (await self._store.document(owner, MEMORY)).body
         section = memory_section(body, await all_facts(self._store, owner, ended=False) if body else ())
-        return self._keep(
-            owner, _Told(self._clock.now(), version, before if section == before else section, watched.rows)
+        sections = (section,) if section else ()
+        told = structs.replace(
+            before,
+            version=await self._store.memory_version(owner),
+            sections=before.sections if sections == before.sections else sections,
+            rows=watched.rows,
         )
+        return self._keep(owner, told)
 
     def _keep(self, owner: str, told: _Told) -> _Told:
         self._told[owner] = told
@@ -236,13 +264,15 @@ class MemoryFiles:
         folder.mkdir(mode=0o700, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            yield await _locked(lock)
+            alone = await _locked(lock, 1 if self._busy else PATIENCE)
+            self._busy = not alone  # then nobody waits for it again
+            yield alone
         finally:
             os.close(lock)
 
 
-async def _locked(lock: int) -> bool:
-    for _ in range(PATIENCE):
+async def _locked(lock: int, tries: int) -> bool:
+    for _ in range(tries):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

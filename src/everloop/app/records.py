@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from ..bus.local import LocalBus
+from ..core.people import OWNER
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
 from ..memory.book import MemoryBook
@@ -65,7 +66,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     async with opened_home(home) as opened:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
-        watched = watched_files(Home(folder), settings, store, storage.files, _asking_a_sandbox(folder, settings))
+        watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
         memory = MemoryBook(store, memory_files(folder, settings, store, watched, SystemClock()), SystemClock())
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
@@ -100,7 +101,10 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
-        held = builder.prompt_files.names if builder.prompt_files else ()
+        assert builder.prompt_files is not None  # with the memory, they were made just now
+        assert builder.memory is not None
+        await builder.memory.told_to(OWNER)
+        held = builder.prompt_files.names
         yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)
 
 
@@ -112,7 +116,7 @@ async def open_library(home: Path | None = None) -> AsyncIterator[ModelLibrary]:
         yield structs.replace(library, budgets=BudgetControl(opened.store))
 
 
-def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:
+def asking_a_sandbox(home: Path, settings: Settings) -> Ended:
     """For who has none of its own: few ever need one."""
 
     async def ended(thread: str, name: str) -> float | None:

@@ -97,7 +97,7 @@ class ToolSpec(Struct, frozen=True):
     undoable: bool = False  # all that it does is change files, and each change is told with the result
     outside: bool = False  # it may bring strangers' words into what it does, as a command with a network
     exit: Exit = ""  # how a call leads out: its `url` is fetched, or its `query` is searched for
-    strict: bool = False  # no other parameters are taken; not said in the schema, which stands in every prompt
+    closed: bool = False  # it takes no arguments but those of its schema
 
 
 def may_use(role: Role, spec: ToolSpec, lifted: Collection[str] = ()) -> bool:
@@ -135,7 +135,7 @@ def problems_of(call: ToolCall, spec: ToolSpec) -> list[str]:
         args = parse_args(call)
     except ValueError as error:
         return [str(error)]
-    schema = {**spec.schema, "additionalProperties": False} if spec.strict else spec.schema
+    schema = {**spec.schema, "additionalProperties": False} if spec.closed else spec.schema
     return list(_problems(args, schema, ""))
 
 

@@ -21,12 +21,14 @@ from ..ports.memory import (
     MemoryVersion,
 )
 from ..ports.remembering import Forgotten, MemoryOverview
+from ..readings.held import compared
 from ..readings.sections import left_out_of
 from ..readings.words import terms_of, words_of
 from .editing import Followed, followed
 from .forgetting import all_facts, forget
 from .merging import merged, prints_of
 from .section import memory_section
+from .views import LONGEST
 
 EDITED, RESTORED = "edited", "version {} again"
 PER_WORD = 200  # facts that are looked at for each word
@@ -96,15 +98,12 @@ class MemoryBook:
     async def difference(self, owner: str, name: str, old: int, new: int = 0) -> str:
         """What has changed from one version to another, or to the last; "" if nothing has. With `old` 0, what the
         last version that changed it did. Raises MailRefused."""
-        from difflib import unified_diff
-
         if not old:
             changing = [each.version for each in await self.versions(owner) if name in each.documents]
             old, new = (changing[0] - 1, changing[0]) if changing else (0, 0)
         before = await self.text(owner, name, old) if old else ""
         after = await self.text(owner, name, new)
-        named = (f"version {old}", f"version {new}" if new else "now")
-        return "\n".join(unified_diff(before.split("\n"), after.split("\n"), *named, lineterm=""))
+        return "\n".join(compared(before.split("\n"), after.split("\n")))
 
     async def facts(self, owner: str, *, ended: bool = False, limit: int = 100, skip: int = 0) -> list[Fact]:
         await self._views.sync(owner)
@@ -133,7 +132,10 @@ class MemoryBook:
         return forgotten
 
     async def edit(self, owner: str, author: str, name: str, text: str, base: str) -> int:
-        """Take over what somebody has made of a text, with what was changed meanwhile; the version that it is."""
+        """Take over what somebody has made of a text, with what was changed meanwhile; the version that it is. Raises
+        MailRefused."""
+        if len(text.encode(errors="replace")) > LONGEST[name]:
+            raise MailRefused(f"{name} would be longer than {LONGEST[name]:,} bytes; make it shorter")
         await self._views.sync(owner)
         while True:  # until nobody was quicker
             document = await self._store.document(owner, name)

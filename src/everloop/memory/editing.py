@@ -11,6 +11,7 @@ from ..ports.memory import Fact, FactEnd, FactSource
 from .lines import Line, changed_lines, lines_of, one_line
 
 NO_HEADING = "Memory"
+REWORDED = 50  # lines at once
 ALIKE = 0.6  # from which on a line is taken for another wording of one that is gone
 
 
@@ -27,33 +28,35 @@ def followed(
     """`known` are all facts, also those that are true no longer; `person` has written it ("": nobody knows who)."""
     gone, come = changed_lines(before, after)
     standing = {fact.text: fact for fact in reversed(known) if fact.topic and not fact.until}
-    facts: list[Fact] = []
+    said = _said(known)
+    new: dict[str, Fact] = {}
     again: list[FactEnd] = []
-    replacing: dict[str, str] = {}  # what a line says now, by what it said
+    replacing: dict[str, str] = {}  # the fact that a line is now, by what it said
     for line in come:
-        if (text := one_line(line.text)) and text not in {fact.text for fact in facts}:
-            found = _known(known, text)
-            if found is None:
-                facts.append(_fact(line, text, new_id(), person, now))
-            elif found.until:
-                again.append(FactEnd(found.id, 0.0))
-            elif not found.topic:
-                facts.append(structs.replace(found, topic=_topic(line)))
-            if old := _reworded(text, line, gone):
-                replacing.setdefault(old, found.id if found else facts[-1].id)
+        if not (text := one_line(line.text)) or text in new:
+            continue
+        found = said.get(text)
+        if found is None:
+            new[text] = _fact(line, text, new_id(), person, now)
+        elif found.until:
+            again.append(FactEnd(found.id, 0.0))
+        elif not found.topic:
+            new[text] = structs.replace(found, topic=_topic(line))
+        if old := _reworded(text, line, gone, come):
+            replacing.setdefault(old, found.id if found else new[text].id)
     told = {one_line(line.text) for line in lines_of(after)}
     ended = [
         FactEnd(standing[text].id, now, replacing.get(text, ""))
         for text in dict.fromkeys(one_line(line.text) for line in gone)
         if text in standing and text not in told
     ]
-    return Followed((*facts, *_moved(after, standing, {end.id for end in ended})), (*ended, *again))
+    return Followed((*new.values(), *_moved(after, standing, {end.id for end in ended})), (*ended, *again))
 
 
-def _known(known: Sequence[Fact], text: str) -> Fact | None:
-    """The fact that says this, rather one that is true; what strangers said is not what a person writes."""
-    found = [fact for fact in known if fact.text == text and not fact.marked]
-    return min(found, key=lambda fact: fact.until > 0, default=None)
+def _said(known: Sequence[Fact]) -> dict[str, Fact]:
+    """The fact that says something, rather one that is true; what strangers said is not what a person writes."""
+    ours = [fact for fact in known if not fact.marked]
+    return {fact.text: fact for fact in sorted(ours, key=lambda fact: fact.until == 0)}
 
 
 def _fact(line: Line, text: str, id: str, person: str, now: float) -> Fact:
@@ -74,11 +77,14 @@ def _moved(after: str, standing: dict[str, Fact], ended: set[str]) -> list[Fact]
     ]
 
 
-def _reworded(text: str, line: Line, gone: Sequence[Line]) -> str:
-    """What a line said before, where it is likely the same one: it stood under the same heading, and is alike."""
+def _reworded(text: str, line: Line, gone: Sequence[Line], come: Sequence[Line]) -> str:
+    """What a line said before, where it is likely the same one: it stood under the same heading, and is alike. Whoever
+    writes much anew rewords nothing."""
+    if not gone or max(len(gone), len(come)) > REWORDED:
+        return ""
     from difflib import SequenceMatcher
 
     old = [one_line(each.text) for each in gone if each.topic == line.topic]
-    likely = [(SequenceMatcher(None, each, text).ratio(), each) for each in old[:50]]
+    likely = [(SequenceMatcher(None, each, text).ratio(), each) for each in old]
     ratio, best = max(likely, default=(0.0, ""))
     return best if ratio >= ALIKE else ""

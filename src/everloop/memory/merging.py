@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 Prints = tuple[str, ...]
+COMPARED = 6000  # lines in all: to find out what stands where in more of them could take minutes
 _TITLE = "# "
 
 
@@ -20,6 +21,8 @@ def merged(base: Sequence[str], ours: str, theirs: str) -> str:
     place, ours stands first; what stands under a heading stays there."""
     if ours == theirs:
         return ours
+    if len(base) + ours.count("\n") + theirs.count("\n") > COMPARED:
+        return _listed(base, ours, theirs)
     mine, other = _Side(base, ours), _Side(base, theirs)
     lines: list[str] = []
     for place in range(len(base) + 1):
@@ -69,6 +72,25 @@ def _not_in(ours: list[str], theirs: list[str]) -> list[str]:
         else:
             left.append(line)
     return left
+
+
+def _listed(base: Sequence[str], ours: str, theirs: str) -> str:
+    """The same by counting: ours in its order, without what theirs has removed, then what theirs has added."""
+    began, mine, other = Counter(base), Counter(prints_of(ours)), Counter(prints_of(theirs))
+    removed, added = began - other, other - began - mine
+    lines = []
+    for line, print in zip(ours.split("\n"), prints_of(ours), strict=True):
+        if line and removed[print] > 0:
+            removed[print] -= 1
+        else:
+            lines.append(line)
+    more = []
+    for line, print in zip(theirs.split("\n"), prints_of(theirs), strict=True):
+        if line and added[print] > 0:
+            added[print] -= 1
+            more.append(line)
+    end = [""] if lines and not lines[-1] else []
+    return "\n".join([*(lines[:-1] if end else lines), *more, *end])
 
 
 def _print_of(line: str) -> str:

@@ -22,7 +22,11 @@ BY_COMMAND = "a command changed this file, and what stands in it is told to the 
 
 def is_private(held: Held) -> bool:
     """Whether nobody but the person whose file it is may see it: what is remembered for them."""
-    return held.name.startswith(PRIVATE) and not is_chat(held.owner)
+    return is_memory_file(held.name) and not is_chat(held.owner)
+
+
+def is_memory_file(name: str) -> bool:
+    return name.startswith(PRIVATE)
 
 
 def why_of(held: Held) -> str:
@@ -82,7 +86,7 @@ def difference(held: Held) -> str:
     """The whole change, with nothing in it that a person cannot see."""
     before, after = _lines(held.accepted.content), _lines(held.found.content)
     notes = _notes(held.accepted, held.found)
-    lines = _compared(before, after) if len(before) + len(after) <= COMPARED else _listed(before, after)
+    lines = compared(before, after)
     return "\n".join((*notes, *("".join(map(_seen, line)) for line in lines)))
 
 
@@ -95,7 +99,10 @@ def _notes(accepted: FileState, found: FileState) -> list[str]:
     return notes
 
 
-def _compared(before: list[str], after: list[str]) -> list[str]:
+def compared(before: list[str], after: list[str]) -> list[str]:
+    """What differs between two texts, as `diff -u` tells it, without their names."""
+    if len(before) + len(after) > COMPARED:
+        return _listed(before, after) if before != after else []
     from difflib import unified_diff  # only a question needs it
 
     return [*unified_diff(before, after, lineterm="")][2:]  # without the names

@@ -176,6 +176,11 @@ class Approvals:
         about = [_about(each) for each in held if session in ("", each.session)]
         return [*await self.waiting_calls(session), *about]
 
+    async def private(self, person: str) -> list[Approval]:
+        """Changes of what is remembered for them, wherever they came up."""
+        held = await self._files.held() if self._files else []
+        return [_about(each) for each in held if is_private(each) and each.owner == person]
+
     async def waiting_calls(self, session: str = "") -> list[Approval]:
         """Those that turns wait for."""
         found: list[Approval] = []
@@ -196,7 +201,7 @@ class Approvals:
         try:
             return await self.find(id, session)
         except MailRefused:
-            elsewhere = [each for each in await self.waiting_calls() if each.id == id]
+            elsewhere = [each for each in await self.waiting() if each.id == id]
             if not elsewhere:
                 raise
             return elsewhere[0]

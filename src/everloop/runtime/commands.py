@@ -17,6 +17,7 @@ from ..ports.conversation import Deed
 from ..ports.permission import Grant
 from ..ports.remembering import OwnMemory
 from ..ports.rows import Action, SpentRow
+from ..ports.skills import SkillBook
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
@@ -35,6 +36,7 @@ from .models import Models
 from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
+from .skill_command import SkillCommand
 from .usage_command import UsageCommand, paid, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
@@ -73,6 +75,7 @@ class SlashCommands:
         personas: Callable[[], Personas] = Personas,
         kept: Kept = nothing_kept,
         memory: OwnMemory | None = None,
+        skills: SkillBook | None = None,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -87,6 +90,7 @@ class SlashCommands:
         self._personas = PersonaCommands(store, personas)
         self._keys = KeyCommand(kept)
         self._memory = MemoryCommands(memory)
+        self._skills = SkillCommand(skills)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -127,9 +131,9 @@ class SlashCommands:
             case "/compact":
                 return await self._compact(inbound, letter)
             case "/approve":
-                return await self._approve(rest.split(), inbound, letter.author)
+                return await self._approve(rest.split(), inbound, letter)
             case "/deny":
-                return await self._approve([*rest.split()[:1], "no"] if rest else [], inbound, letter.author)
+                return await self._approve([*rest.split()[:1], "no"] if rest else [], inbound, letter)
             case "/pair":
                 return CommandEffect(inbound, "none", await self._pair(rest.split(), role))
             case "/link":
@@ -150,6 +154,8 @@ class SlashCommands:
             case "/keys":
                 kept, reply = self._keys.tell(rest, inbound, letter)
                 return CommandEffect(kept, "none", reply)
+            case "/skill":
+                return CommandEffect(inbound, "none", await self._skills.tell(rest, letter, role))
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":
@@ -207,11 +213,14 @@ class SlashCommands:
         except MailRefused as error:
             return CommandEffect(inbound, "none", sentence(error))
 
-    async def _approve(self, words: list[str], inbound: Inbound, author: str) -> CommandEffect:
+    async def _approve(self, words: list[str], inbound: Inbound, letter: Said) -> CommandEffect:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
-        session = str(inbound.address)
+        session, author = str(inbound.address), letter.author
         if not words:
             open_here = await self._approvals.waiting(session)
+            if not letter.principal:  # what is theirs alone is not told in a group
+                own = await self._approvals.private(author)
+                open_here += [each for each in own if each.session != session]
             waiting = [each for each in open_here if await self._approvals.may_answer(each, author)]
             return CommandEffect(
                 inbound,

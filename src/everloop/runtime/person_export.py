@@ -27,7 +27,7 @@ from .exporting import stamp
 from .sessions import Sessions
 
 PAGE = 1000  # rows or entries that are read at once
-_FOLDERS = {"files": "files", "workspace": "files in the workspace"}
+_FOLDERS = {"files": "files", "workspace": "files in the workspace", "skills": "files of skills"}
 _TOLD = ("accounts", "tokens", "browsers logged in", "secrets", "snapshots", "jobs", "grants")
 _TIMES = ("at", "until", "due", "created", "resets", "said", "since")
 _LATEST = 253_402_300_800  # the year 10000: no calendar has what lies after it
@@ -43,6 +43,7 @@ Made {when}. Everything here is theirs; of others there is nothing.
 - `workspace/`: the files of their workspace
 - `memory/`: what is remembered for them: `MEMORY.md`, `HISTORY.md`, and each fact with where it is known from
   (`facts.jsonl`); in `in-groups.jsonl` what they said that is remembered for a group
+- `skills/`: the skills that they have installed
 - `tables/`: the rest, a table for each kind: who they are, accounts, tokens by name (no secret), that a key or
   credential is kept and since when (`vault.csv`, no secret), what was spent, jobs, grants, snapshots
 - `left-out.txt`: what lies in the workspace and is no file, if there is such
@@ -92,11 +93,12 @@ class PersonExport:
             yield file
         left_out = list[str]()
         for one in people:
-            async for found in self._folders.workspace(one):
-                if found.pieces is None:
-                    left_out.append(f"{found.path!r}: {found.left_out}")
-                else:
-                    yield HomeFile(f"workspace/{'/'.join(map(safe_name, found.path.split('/')))}", found.pieces)
+            for folder, lying in (("workspace", self._folders.workspace(one)), ("skills", self._folders.skills(one))):
+                async for found in lying:
+                    if found.pieces is None:
+                        left_out.append(f"{found.path!r}: {found.left_out}")
+                    else:
+                        yield HomeFile(f"{folder}/{'/'.join(map(safe_name, found.path.split('/')))}", found.pieces)
         if left_out:
             yield HomeFile("left-out.txt", _once("\n".join(left_out) + "\n"))
         async for file in self._remembered(people):

@@ -24,7 +24,7 @@ class Tainting:
     until then was a person's doing. A look when it is over, before that is committed: what has changed is not."""
 
     def __init__(self, files: PromptFiles, place_of: Callable[[str], str]) -> None:
-        """`place_of` names the workspace of whoever has asked."""
+        """`files` are those that stand in prompts, `place_of` names the workspace of whoever has asked."""
         self._files = files
         self._place_of = place_of
         self._begun = 0

@@ -343,6 +343,12 @@ MIGRATIONS: Migrations = [
         "UPDATE threads SET consolidated = head",
     ],
     [
+        # What channels remember for all processes, in closed boxes: the keys of encrypted conversations.
+        """CREATE TABLE channel_state(
+            channel TEXT NOT NULL, key TEXT NOT NULL, version {int} NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,
+            PRIMARY KEY(channel, key)){clustered}""",
+    ],
+    [
         # Files that stand in prompts are everybody's now; those of which a change waits for a person are found at once.
         "ALTER TABLE watched ADD COLUMN held {int} NOT NULL DEFAULT 0",
         """UPDATE watched SET held = 1 WHERE body LIKE '%"held":{{%'""",

@@ -83,7 +83,7 @@ def tool(
             undoable=undoable,
             outside=outside,
             exit=exit,
-            strict=True,
+            closed=True,
         )
 
         async def run(args: dict[str, Any], context: CallContext) -> Result:

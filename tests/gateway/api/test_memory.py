@@ -77,6 +77,7 @@ async def test_one_reads_edits_takes_back_and_forgets_what_is_ones_own(tmp_path:
             await ask("owner", "GET", "/api/memory/document?document=../config.toml"),
             await ask("reader", "POST", "/api/memory/forget", {"ids": ["f2"]}),
             await ask("owner", "POST", "/api/memory/forget", {"ids": []}),
+            await ask("owner", "PUT", "/api/memory/document", {"document": MEMORY, "text": "x" * 100_001, "base": ""}),
         ]
-        assert [status for status, _ in bad] == [409, 400, 400, 403, 400]
+        assert [status for status, _ in bad] == [409, 400, 400, 403, 400, 409]
         assert [fact.id for fact in await agent.store.facts("owner")] == ["f2"]

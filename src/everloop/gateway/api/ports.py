@@ -13,6 +13,7 @@ from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
 from ...ports.listening import ChannelRow
 from ...ports.remembering import OwnMemory
+from ...ports.skills import SkillInstaller
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
 
@@ -329,6 +330,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def personas(self) -> PersonaBook: ...
+
+    @property
+    def skills(self) -> SkillInstaller: ...
 
     @property
     def channels(self) -> ChannelBook: ...

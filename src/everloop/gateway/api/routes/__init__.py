@@ -14,6 +14,7 @@ from . import (
     people,
     personas,
     sessions,
+    skills,
 )
 
 TABLE = (
@@ -25,6 +26,7 @@ TABLE = (
     *budgets.ROUTES,
     *leaving.ROUTES,
     *personas.ROUTES,
+    *skills.ROUTES,
     *channels.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
