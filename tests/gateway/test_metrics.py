@@ -31,6 +31,7 @@ async def test_what_the_gateway_itself_runs_for_long_is_supervised_and_seen(tmp_
         "lanes leases",
         "lanes expiry",
         "scheduler",
+        "memory",
         "titles",
         "channels",
         "hub",

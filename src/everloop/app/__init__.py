@@ -46,6 +46,7 @@ from .agent import Agent
 from .budgets import following, unpriced_in
 from .build import Builder, Overrides
 from .configured_channels import ConfiguredChannels
+from .consolidation import HouseConsolidation
 from .credentials import PersonalCredentials
 from .files import open_storage
 from .home_folders import HomeFoldersOf
@@ -246,7 +247,10 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         skills=SkillDesk(home, builder.skills, store),
     )
     longest = settings.agents.defaults.max_message_chars
-    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
+    consolidation = HouseConsolidation(
+        live, store, people, clock, budgets, own_keys, given.whose, builder.memory_changed
+    )
+    inbox = Inbox(store, bus, lanes, commands, longest, consolidation.leave, Speakers(store, people))
     rules = PolicyRules(store, lambda: live.now.settings.users.strangers, given.roles, clock)
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
     voice = VoiceMessages(live.transcriber, budgets, people, store)
@@ -275,6 +279,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     if given.whose:
         work = {DELETE: deletions.work, ERASE: erasures.work}
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
+    stack.push_async_callback(supervisor.start("memory", partial(consolidation.run, work)).end)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)
