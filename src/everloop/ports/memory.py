@@ -149,3 +149,19 @@ class Memory(Protocol):
     async def consolidated(self, thread: str) -> int:
         """The entry up to which a conversation is part of the memory."""
         ...
+
+
+class FactHit(Struct, frozen=True):
+    """A fact that is likely meant. `score` compares the hits of one question: the higher, the more likely."""
+
+    fact: Fact
+    score: float
+
+
+class FactFinder(Protocol):
+    """By words and, where there is an embedder, by meaning."""
+
+    async def find(self, owner: str, query: str, limit: int) -> list[FactHit]:
+        """The facts of a principal that a question means and that are still true, the likeliest first; none rather than
+        what only stands near. Raises StoreError."""
+        ...
