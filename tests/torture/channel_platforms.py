@@ -116,7 +116,7 @@ class OnDiscord(TorturedPlatform):
 
 
 class OnEmail(TorturedPlatform):
-    """Whoever reads mail has a second copy with the same Message-ID as one."""
+    """Whoever reads mail has a second copy with the same Message-ID as one, though that says that it may be one."""
 
     name, once = "email", True
     address = "agent@agent.example"
@@ -138,7 +138,7 @@ class OnEmail(TorturedPlatform):
         for person in [*self._people]:
             for mail in self._server.mails(person):
                 if said := _ANSWER.search(mail.as_string()):
-                    found[mail["Message-ID"]] = said[0]
+                    found[mail["Message-ID"]] = said[0].removeprefix(MARK)
         return Counter(found.values())
 
 

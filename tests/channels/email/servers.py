@@ -189,11 +189,19 @@ class MailServer:
 
     def mails(self, address: str = BOT) -> list[EmailMessage]:
         """What lies in a mailbox, in the order in which it came."""
-        files = sorted(self._mails(address, "*"), key=lambda file: file.name)
+        files = self._mails(address, "*")
         return [message_from_bytes(file.read_bytes(), policy=default) for file in files]
 
     def _mails(self, address: str, folder: str) -> list[Path]:
-        return [file for file in (self.folder / "mail" / address).glob(f"{folder}/*.*") if file.parent.name != "tmp"]
+        """In the order in which they came."""
+        found = (self.folder / "mail" / address).glob(f"{folder}/*.*")
+        return sorted((file for file in found if file.parent.name != "tmp"), key=lambda file: came(file.name))
+
+
+def came(name: str) -> tuple[int, int]:
+    """When, by the name of its file in a maildir: `1700000000.M98P1.host`, in which the microseconds have no zeros."""
+    seconds, _, rest = name.partition(".M")
+    return int(seconds), int(rest.partition("P")[0] or 0)
 
 
 def written(text: str, *, sender: str = "anna@people.example", id: str = "", **headers: str) -> bytes:

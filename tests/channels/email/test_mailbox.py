@@ -104,7 +104,7 @@ class Box:
 
     async def flags(self, wanted: list[str]) -> None:
         """Wait until the mails have these, in the order in which they came."""
-        while [flags for _, flags in sorted(self.server.flags(self.address).items())] != wanted:  # noqa: ASYNC110
+        while [*self.server.flags(self.address).values()] != wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

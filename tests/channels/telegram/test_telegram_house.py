@@ -42,7 +42,7 @@ async def test_a_question_is_answered_by_its_button_and_by_who_may(tmp_path: Pat
             waiting = await agent.approvals()
     assert (ran, waiting, "reply_markup" in question) == (["act"], [], False)
     assert telegram.account.seen(1001)[1:] == ["act is allowed.", "then: acted"]
-    assert telegram.account.answered == {"q0": f"/{deny['callback_data']}", "q1": f"/{approve['callback_data']}"}
+    assert telegram.account.answered == {"q0": "You pressed Deny.", "q1": "You pressed Approve."}
 
 
 async def test_a_file_that_is_sent_along_is_there_to_be_read(tmp_path: Path):
