@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from ..bus.local import LocalBus
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
+from ..memory.recall import Recall
 from ..ports import Files, Store, Vault
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
@@ -34,6 +35,7 @@ from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
+from .recall import NO_EMBEDDER
 from .tools import sandbox_of
 
 
@@ -92,12 +94,14 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
 async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     """For commands that show what models are told. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
-        given = Overrides(waits=True, warms=False)
+        given = Overrides(waits=True, warms=False, embeds=False)
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         held = builder.prompt_files.names if builder.prompt_files else ()
-        yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)
+        people = KnownPeople(opened.store)
+        facts = Recall(opened.store, NO_EMBEDDER)
+        yield View(opened.store, built.models, built.briefer, people, held, facts)
 
 
 @asynccontextmanager

@@ -36,6 +36,7 @@ from ..ports import (
 )
 from ..ports.channel import DOORS, Traits
 from ..ports.events import ToolOutput
+from ..ports.memory import FactFinder
 from ..ports.outbox import SentAnswers
 from ..ports.tools import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
@@ -51,6 +52,7 @@ from ..tools.load_file import load_file_tool
 from ..tools.marks import MARKS, Marks
 from ..tools.message import message_tool
 from ..tools.produced import ProducedFiles
+from ..tools.recall import recall_tool
 from ..tools.run_python import run_python_tool
 from ..tools.sandbox.exposure import why_not_there
 from ..tools.sandbox.later import LaterSandbox
@@ -134,6 +136,7 @@ def build_tools(
     bounded: Files | None = None,
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
+    facts: FactFinder | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -175,6 +178,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
+        *([recall_tool(facts, store, max_chars)] if store and facts else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
     ]

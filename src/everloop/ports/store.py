@@ -8,6 +8,7 @@ from .budgets import Budgets
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
+from .fact_search import FactVectors, FactWords
 from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
@@ -55,6 +56,8 @@ class Store(
     Leases,
     ListeningStates,
     Memory,
+    FactWords,
+    FactVectors,
     Audit,
     Activity,
     Protocol,
