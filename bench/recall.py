@@ -32,7 +32,7 @@ from everloop.memory.ranking import (
     shares_of,
     worth_telling,
 )
-from everloop.memory.recall import Recall
+from everloop.memory.recall import NEAREST, Recall
 from everloop.memory.vectors import VectorIndex, packed
 from everloop.ports.fact_search import FactVector, WordHolders
 from everloop.ports.memory import Fact, MemoryChange
@@ -54,6 +54,7 @@ class Evaluation:
     def __init__(self, vectors: Mapping[str, Sequence[float]], asked: Mapping[str, Sequence[float]]) -> None:
         self.facts = [fact for fact in facts() if not fact.until]
         self._asked = asked
+        self._near: dict[str, dict[str, float]] = {}
         self._index = VectorIndex()
         self._index.put((fact, packed(vector)) for fact, vector in vectors.items())
         held: dict[str, list[str]] = {}
@@ -66,9 +67,11 @@ class Evaluation:
         return shares_of(terms_of(question)[:WORDS], self._held, len(self.facts))
 
     def cosines(self, question: str) -> dict[str, float]:
-        vector, shares = self._asked[question], self.shares(question)
-        near = {each.fact: each.cosine for each in self._index.nearest(vector, 40)}
-        return near | dict(self._index.cosines(vector, shares))
+        if question not in self._near:
+            vector = self._asked[question]
+            near = {each.fact: each.cosine for each in self._index.nearest(vector, NEAREST)}
+            self._near[question] = near | dict(self._index.cosines(vector, self.shares(question)))
+        return self._near[question]
 
     def words(self, question: str) -> list[Ranked]:
         return ranked(self.shares(question), {})
@@ -95,17 +98,18 @@ class Evaluation:
             found = way(question.text)
             return [each.fact for each in (worth_telling(found, least, 5) if least else found[:5])]
 
-        first = sum(bool(question.right & set(told(question)[:1])) for question in asked)
-        five = sum(bool(question.right & set(told(question))) for question in asked)
+        answers = [(question.right, told(question)) for question in asked]
+        first = sum(bool(right & set(found[:1])) for right, found in answers)
+        five = sum(bool(right & set(found)) for right, found in answers)
         false = sum(bool(told(question)) for question in others)
         count = max(1, len(asked))
         return Score(first / count, five / count, false / max(1, len(others)))
 
 
-async def evaluation() -> Evaluation:
+async def evaluation(some: Sequence[Question]) -> Evaluation:
     model, known = MiniLM(), [fact for fact in facts() if not fact.until]
     vectors = (await model.embed([fact.text for fact in known])).vectors
-    texts = [question.text for question in questions()]
+    texts = [question.text for question in some]
     asked = (await model.embed(texts)).vectors
     return Evaluation(
         {fact.id: vector for fact, vector in zip(known, vectors, strict=True)},
@@ -114,7 +118,7 @@ async def evaluation() -> Evaluation:
 
 
 async def tell_quality() -> None:
-    made = await evaluation()
+    made = await evaluation(questions())
     ways = {"words": made.words, "vectors": made.vectors, "rank fusion": made.fused, "both (ours)": made.both}
     for name, half in (("tuned on", False), ("held out", True)):
         some = [question for question in questions() if question.held_out == half]

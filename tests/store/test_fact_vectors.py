@@ -23,19 +23,19 @@ def plain(holders: dict[str, WordHolders]) -> dict[str, tuple[int, list[str]]]:
 
 async def test_facts_are_found_by_words_without_their_endings_and_dates_however_they_are_written(store: Store):
     await change(store, facts=(OSLO, CAT))
-    assert plain(await store.fact_words("ann", ["mov", "cat", "ann", "14.3.", "dog"], 10)) == {
+    assert plain(await store.word_holders("ann", ["mov", "cat", "ann", "14.3.", "dog"], 10)) == {
         "mov": (1, ["f2"]),
         "cat": (1, ["f1"]),
         "ann": (2, ["f1", "f2"]),
         "14.3.": (1, ["f2"]),
     }
-    assert await store.fact_words("bob", ["cat"], 10) == {}
+    assert await store.word_holders("bob", ["cat"], 10) == {}
 
 
 async def test_of_words_that_many_hold_it_is_told_how_many_unless_there_is_no_rarer_one(store: Store):
     await change(store, facts=tuple(Fact(f"f{n}", f"Ann likes tea {'and rum' if n < 2 else ''}") for n in range(5)))
-    assert plain(await store.fact_words("ann", ["tea", "rum"], 3)) == {"tea": (5, []), "rum": (2, ["f0", "f1"])}
-    [tea] = (await store.fact_words("ann", ["tea"], 3)).values()
+    assert plain(await store.word_holders("ann", ["tea", "rum"], 3)) == {"tea": (5, []), "rum": (2, ["f0", "f1"])}
+    [tea] = (await store.word_holders("ann", ["tea"], 3)).values()
     assert (tea.count, len(tea.facts)) == (5, 3)
 
 

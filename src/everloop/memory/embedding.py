@@ -20,7 +20,7 @@ _log = logging.getLogger("everloop.recall")
 KIND = "embed"
 BATCH = 32  # facts at once
 PEOPLE = 50  # at once
-EVERY = 20.0  # seconds between two looks
+EVERY = 5.0  # seconds between two looks
 MINUTE = 60.0
 
 

@@ -69,7 +69,7 @@ class Recall:
         words = terms_of(query)[:WORDS]
         if not words:
             return []
-        held = await self._store.fact_words(owner, words, HOLDERS)
+        held = await self._store.word_holders(owner, words, HOLDERS)
         shares = shares_of(words, held, await self._count(owner)) if held else {}
         return ranked(shares, await self._cosines(owner, query, shares))
 

@@ -28,7 +28,8 @@ def source_of(fact: Fact, owner: str) -> str:
     source = fact.source
     day = _day(source.at or fact.at)
     if not source.thread:
-        return f"written down {day}" if source.person == owner else f"written down by {source.person or 'nobody'} {day}"
+        by = f" by {source.person}" if source.person and source.person != owner else ""
+        return f"written down{by} {day}"
     if fact.marked:
         return f"from what others wrote, {day}"
     if source.person and source.person != owner:

@@ -57,7 +57,7 @@ class WordHolders(Struct, frozen=True):
 class FactWords(Protocol):
     """Raises StoreError."""
 
-    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> dict[str, WordHolders]:
+    async def word_holders(self, owner: str, words: Sequence[str], limit: int) -> dict[str, WordHolders]:
         """By how many facts each of the words is held, also of those that are true no longer; words that none holds are
         left out. By which, where these are at most so many; of words that all tell less than that, some of the rarest
         one's."""

@@ -125,6 +125,11 @@ class Memory(Protocol):
         """The newest first; with `ended` also those that are true no longer."""
         ...
 
+    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
+        """How many facts are true, and for each of the words the ids of those that hold it, at most so many, the newest
+        first."""
+        ...
+
     async def document(self, owner: str, name: str) -> MemoryDocument: ...
 
     async def document_at(self, owner: str, name: str, version: int) -> str | None:

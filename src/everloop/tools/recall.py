@@ -15,6 +15,7 @@ from ..ports.tools import CallContext, Tool
 from .decorator import tool
 from .untrusted import fence
 
+_THIS_TURN = 4  # places in the turn that runs, in which the question itself is found
 _STRANGERS = "what strangers wrote"
 
 
@@ -42,7 +43,8 @@ def recall_tool(finder: FactFinder, past: SaidBefore, max_chars: int) -> Tool:
         if not query.strip():
             raise ToolError("the query is empty")
         facts = await finder.find(context.principal, query, count)
-        said = await past.search(context.principal, query, limit=count)
+        said = await past.search(context.principal, query, limit=count + _THIS_TURN)
+        said = [hit for hit in said if hit.thread != context.thread or not hit.seq >= context.turn > 0][:count]
         names = {hit.thread: await _name_of(past, context.principal, hit.thread) for hit in said}
         shown = _fitted((*_known(facts, context.principal), *_places(said, names)), max_chars)
         return shown or "[nothing of that is remembered, and it was not said in any conversation]"
