@@ -98,7 +98,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
             terminal.tell(f"Log in, once, with: {gateway.link}")
         if gateway.listening:
             terminal.tell(f"Open channels: {', '.join(gateway.listening)}. See: everloop channels status")
-        terminal.tell(how_recalled(load(home_of(os.environ), os.environ, settings)))
+        _log.info(how_recalled(load(home_of(os.environ), os.environ, settings)))
         for sentence in gateway.unused:
             _log.warning(sentence)
             terminal.tell(sentence)

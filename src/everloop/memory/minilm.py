@@ -1,7 +1,7 @@
 """The built-in embedder: all-MiniLM-L6-v2 with int8 weights on onnxruntime, in this process and without any network.
 
-It is loaded with the first text. Of the package that carries the weights only the file is used, and only if it is the
-very file that was tried here: none of its code is run.
+It is loaded with the first text, and let go of when nobody has needed it for a while. Of the package that carries the
+weights only the file is used, and only if it is the very file that was tried here: none of its code is run.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from ..ports.provider import Embeddings
 from .built_in import MISSING, NAME
 from .wordpiece import WordPiece
 
+IDLE = 600.0
 WEIGHTS = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 
 
@@ -29,7 +30,10 @@ class MiniLM:
 
     name = NAME
 
-    def __init__(self) -> None:
+    def __init__(self, idle: float = IDLE) -> None:
+        """`idle` are the seconds after which it is let go of."""
+        self._idle = idle
+        self._timer: asyncio.TimerHandle | None = None
         self._loading = Lock()
         self._session: Any = None
         self._words: WordPiece | None = None
@@ -43,24 +47,32 @@ class MiniLM:
 
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         """In a thread. Raises ModelMissing."""
-        return Embeddings(await asyncio.to_thread(self._vectors, texts), NAME, Usage(), 0.0)
+        vectors = await asyncio.to_thread(self._vectors, texts)
+        if self._timer:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._idle, self._let_go)
+        return Embeddings(vectors, NAME, Usage(), 0.0)
+
+    def _let_go(self) -> None:
+        self._session = self._words = self._timer = None
+        _give_back_memory()
 
     def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
         import numpy as np  # neither is loaded by a process that has nothing to embed
 
         with self._loading:
-            if self._session is None:
+            if self._session is None or self._words is None:
                 self._words, self._session = WordPiece(), _opened(_weights())
-        assert self._words is not None
+            words, session = self._words, self._session
         vectors = []
         for text in texts:  # one by one: filled up to the length of the longest they would cost more
-            numbers = np.array([self._words.numbers(text)], dtype=np.int64)
+            numbers = np.array([words.numbers(text)], dtype=np.int64)
             read = {
                 "input_ids": numbers,
                 "attention_mask": np.ones_like(numbers),
                 "token_type_ids": np.zeros_like(numbers),
             }
-            mean = self._session.run(None, read)[0][0].mean(axis=0)
+            mean = session.run(None, read)[0][0].mean(axis=0)
             vectors.append((mean / np.linalg.norm(mean)).tolist())
         return vectors
 
@@ -85,7 +97,11 @@ def _opened(weights: Path) -> Any:
     options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+    _give_back_memory()  # 60 MB were needed only to load it
+    return session
+
+
+def _give_back_memory() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # no glibc
-            ctypes.CDLL("libc.so.6").malloc_trim(0)  # of 60 MB that were needed only to load it
-    return session
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
