@@ -175,6 +175,8 @@ NAMES_NOTHING = {
         "blocked",
         "code",
         "files",
+        "held",  # of a skill in one's own workspace
+        "pin",  # a hash of what one has sent oneself
         "max_tokens",
         "model",
         "money",

@@ -61,6 +61,7 @@ from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
 from .recall import HouseEmbedder
+from .skill_desk import SkillDesk
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
@@ -245,6 +246,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=allotments,
         personas=lambda: live.now.personas,
         kept=personal.names,
+        skills=SkillDesk(home, builder.skills, store),
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))

@@ -30,8 +30,10 @@ from ..settings import Preset, Settings, Tools, unused, workspace_of
 from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
-from ..tools.prompt_files import WatchedFiles
+from ..tools.house_prompt_files import HousePromptFiles
+from ..tools.prompt_files import OwnersFiles, WatchedFiles
 from ..tools.sandbox.port import Sandbox
+from ..tools.skill_files import SkillFiles
 from ..tools.tainted import Ended, Tainted, place_of
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
@@ -45,6 +47,8 @@ from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
 from .recall import NO_EMBEDDER
+from .settled import SettledSections
+from .skills import HouseSkills
 from .tools import Kits, Later, Toolset, build_tools, check_workspace
 from .waiting_models import WaitingModels, absent, sentence_of
 
@@ -130,13 +134,17 @@ class Builder:
         self._http = given.http
         self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
-        self.prompt_files: WatchedFiles | None = None  # is made with the first tools
+        self.prompt_files: HousePromptFiles | None = None  # is made with the first tools
+        self._settings = opened.settings
+        self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
+        self._settled = SettledSections((self.skills,))
         self._last: tuple[Tools, int, Toolset] | None = None
         stack.push_async_callback(self._close_in_process)
 
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
         """Raises SettingsError and, unless it `waits` for a model to be chosen later, ModelMissing."""
         choice = await self._choose_model(settings, waits or self._given.waits)
+        self._settings = settings
         longest = settings.agents.defaults.tool_result_max_chars
         results = min(longest, READ_BY_SMALL) if choice.model.compact else longest
         toolset = self._tools(settings, results)
@@ -146,9 +154,10 @@ class Builder:
         if self.prompt_files is None:
             files, ended = self._storage.files, toolset.commands.ended
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
-            await self.prompt_files.look()
+            await self.prompt_files.owners.look()
         personas = personas_of(settings)
-        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, self.open_channels)
+        owners = self.prompt_files.owners
+        plain = HouseBriefer(settings, kits, toolset.large, owners, self.open_channels, self._settled)
         return Built(
             settings,
             choice.model,
@@ -256,6 +265,7 @@ class Builder:
             credentials=self._credentials,
             open_channels=self.open_channels,
             facts=self._facts,
+            skills=self.skills,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:
@@ -283,12 +293,19 @@ class Builder:
         return ChosenModel(model, HouseModels(presets, now), library, presets)
 
 
-def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
-    """The owner's files that stand in prompts; what they hold is known after a look."""
+def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> HousePromptFiles:
+    """The files that stand in prompts; what they hold is known after a look."""
     folder = workspace_of(settings, home.path)
     workspace = Workspace(folder, hidden=home)
     bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
-    return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files)
+    source = OwnersFiles(bootstrap, SkillFiles(workspace))
+
+    def others(place: str) -> WatchedFiles:
+        workspace = Workspace(Path(place), hidden=home)
+        return WatchedFiles(SkillFiles(workspace), workspace, store, Tainted(store, place, ended), files)
+
+    owners = WatchedFiles(source, workspace, store, Tainted(store, place_of(folder), ended), files)
+    return HousePromptFiles(owners, others)
 
 
 def this_minute(clock: Clock) -> Callable[[], str]:

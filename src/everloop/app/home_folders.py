@@ -18,6 +18,7 @@ from ..files.names import folder_of
 from ..ports import Files, FileShelves, HomeFile, KeptFile
 from ..ports.workspace import OpenFile
 from ..tools.tainted import place_of
+from .skills import installed_in
 from .tools import principals_folder, workspace_for
 
 PIECE = 262_144  # bytes that are read at once
@@ -46,6 +47,7 @@ FOLDERS = (
     FolderRule("spool", "what commands said in the person's conversations"),
     FolderRule("logs", "lines that name the person, or a conversation of theirs"),
     FolderRule("personas", "kept: what the agent is told to be, the house's"),
+    FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
     FolderRule("run", "kept: which processes run"),
     FolderRule("models", "kept: weights of models"),
     FolderRule("config.*", "kept: the owner's settings"),
@@ -84,6 +86,10 @@ class HomeFoldersOf:
 
     async def workspace(self, person: str) -> AsyncIterator[HomeFile]:
         async for file in _handed(_beneath(workspace_for(person, self._home, self._workspace), self._home)):
+            yield file
+
+    async def skills(self, person: str) -> AsyncIterator[HomeFile]:
+        async for file in _handed(_beneath(installed_in(self._home, person), self._home)):
             yield file
 
     async def kept(self, person: str) -> AsyncIterator[HomeFile]:

@@ -65,7 +65,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     async with opened_home(home) as opened:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
-        watched = watched_files(Home(folder), settings, store, storage.files, _asking_a_sandbox(folder, settings))
+        watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
@@ -98,7 +98,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
-        held = builder.prompt_files.names if builder.prompt_files else ()
+        held = builder.prompt_files.owners.names if builder.prompt_files else ()
         people = KnownPeople(opened.store)
         facts = Recall(opened.store, NO_EMBEDDER)
         yield View(opened.store, built.models, built.briefer, people, held, facts)
@@ -112,7 +112,7 @@ async def open_library(home: Path | None = None) -> AsyncIterator[ModelLibrary]:
         yield structs.replace(library, budgets=BudgetControl(opened.store))
 
 
-def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:
+def asking_a_sandbox(home: Path, settings: Settings) -> Ended:
     """For who has none of its own: few ever need one."""
 
     async def ended(thread: str, name: str) -> float | None:

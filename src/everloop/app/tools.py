@@ -38,6 +38,7 @@ from ..ports.channel import DOORS, Traits
 from ..ports.events import ToolOutput
 from ..ports.memory import FactFinder
 from ..ports.outbox import SentAnswers
+from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
 from ..settings import Search, Settings
@@ -137,6 +138,7 @@ def build_tools(
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
     facts: FactFinder | None = None,
+    skills: SkillFolders | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -166,12 +168,13 @@ def build_tools(
         home=own,
         marks=marks,
         produced=ProducedFiles(seen, keeper) if keeper else None,
+        skills=skills,
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
     web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
     built_in = [
-        *file_tools(seen, files, max_chars, marks),
+        *file_tools(seen, files, max_chars, marks, skills),
         *([load_file_tool(seen, files, store, quota_of)] if store else ()),
         *([send_file_tool(seen, keeper)] if keeper else ()),
         *exec_tools(shell),

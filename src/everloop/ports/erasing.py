@@ -74,6 +74,9 @@ class HomeFolders(Protocol):
     def workspace(self, person: str) -> AsyncIterator[HomeFile]:
         """All that lies in one's workspace. No link is followed, so that nothing else is among it."""
 
+    def skills(self, person: str) -> AsyncIterator[HomeFile]:
+        """All that lies in the folder of skills that one has installed, as `workspace`."""
+
     def kept(self, person: str) -> AsyncIterator[HomeFile]:
         """All files that are kept for one, each by its reference."""
 

@@ -5,6 +5,7 @@ from typing import Protocol
 from .archive import Archive
 from .audit import Audit
 from .budgets import Budgets
+from .channel_state import StateBoxes
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
@@ -55,6 +56,7 @@ class Store(
     Jobs,
     Leases,
     ListeningStates,
+    StateBoxes,
     Memory,
     FactWords,
     FactVectors,

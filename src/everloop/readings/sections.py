@@ -14,7 +14,8 @@ from ..core.tool import ToolSpec
 BOOTSTRAP = ("agents.md", "soul.md", "user.md", "tools.md", "identity.md")
 PERSONA = "persona"
 CLIENT = "client"  # what a program says that speaks for its user
-ORDER = ("identity", PERSONA, *BOOTSTRAP, "memory", "active_skills", "skills", CLIENT)
+SKILLS = ("active_skills", "skills")  # all of these, and what those are for
+ORDER = ("identity", PERSONA, *BOOTSTRAP, "memory", *SKILLS, CLIENT)
 BETWEEN = "\n\n---\n\n"
 _LEAST = 120  # characters; of what is cut shorter than this nobody would be the wiser
 _CUT = "\n[… cut here; the rest is in {}]"

@@ -16,6 +16,7 @@ from ..ports.audit import acting, acting_as
 from ..ports.conversation import Deed
 from ..ports.permission import Grant
 from ..ports.rows import Action, SpentRow
+from ..ports.skills import SkillBook
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
@@ -33,6 +34,7 @@ from .models import Models
 from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
+from .skill_command import SkillCommand
 from .usage_command import UsageCommand, paid, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
@@ -70,6 +72,7 @@ class SlashCommands:
         budgets: Allotments | None = None,
         personas: Callable[[], Personas] = Personas,
         kept: Kept = nothing_kept,
+        skills: SkillBook | None = None,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -83,6 +86,7 @@ class SlashCommands:
         self._usage = UsageCommand(store, clock)
         self._personas = PersonaCommands(store, personas)
         self._keys = KeyCommand(kept)
+        self._skills = SkillCommand(skills)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -144,6 +148,8 @@ class SlashCommands:
             case "/keys":
                 kept, reply = self._keys.tell(rest, inbound, letter)
                 return CommandEffect(kept, "none", reply)
+            case "/skill":
+                return CommandEffect(inbound, "none", await self._skills.tell(rest, letter, role))
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":

@@ -242,6 +242,7 @@ class Driver:
                 terms=turn.terms,
                 wish=thread.persona,
                 server=thread.server,
+                covered=thread.covered,
             )
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             log_context.set(LogContext(thread.address, thread.id, turn.seq))

@@ -26,7 +26,7 @@ from .exporting import stamp
 from .sessions import Sessions
 
 PAGE = 1000  # rows or entries that are read at once
-_FOLDERS = {"files": "files", "workspace": "files in the workspace"}
+_FOLDERS = {"files": "files", "workspace": "files in the workspace", "skills": "files of skills"}
 _TOLD = ("accounts", "tokens", "browsers logged in", "secrets", "snapshots", "jobs", "grants")
 _TIMES = ("at", "until", "due", "created", "resets")
 _LATEST = 253_402_300_800  # the year 10000: no calendar has what lies after it
@@ -40,6 +40,7 @@ Made {when}. Everything here is theirs; of others there is nothing.
 - `in-groups.md`, `in-groups.jsonl`: what they said in conversations of groups, with time and place
 - `files/`: what they attached, and what was made for them
 - `workspace/`: the files of their workspace
+- `skills/`: the skills that they have installed
 - `tables/`: the rest, a table for each kind: who they are, accounts, tokens by name (no secret), that a key or
   credential is kept and since when (`vault.csv`, no secret), what was spent, jobs, grants, snapshots
 - `left-out.txt`: what lies in the workspace and is no file, if there is such
@@ -89,11 +90,12 @@ class PersonExport:
             yield file
         left_out = list[str]()
         for one in people:
-            async for found in self._folders.workspace(one):
-                if found.pieces is None:
-                    left_out.append(f"{found.path!r}: {found.left_out}")
-                else:
-                    yield HomeFile(f"workspace/{'/'.join(map(safe_name, found.path.split('/')))}", found.pieces)
+            for folder, lying in (("workspace", self._folders.workspace(one)), ("skills", self._folders.skills(one))):
+                async for found in lying:
+                    if found.pieces is None:
+                        left_out.append(f"{found.path!r}: {found.left_out}")
+                    else:
+                        yield HomeFile(f"{folder}/{'/'.join(map(safe_name, found.path.split('/')))}", found.pieces)
         if left_out:
             yield HomeFile("left-out.txt", _once("\n".join(left_out) + "\n"))
         for table, columns in self._store.exported().items():

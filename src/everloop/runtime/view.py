@@ -96,6 +96,7 @@ class View(Struct, frozen=True):
             terms=turn.terms,
             wish=thread.persona,
             server=thread.server,
+            covered=thread.covered,
         )
         briefing = await self.briefer.brief(situation)
         try:

@@ -230,6 +230,10 @@ class UsersSection(_Section, frozen=True):
     budgets: BudgetSection = BudgetSection()
 
 
+class SkillsSection(_Section, frozen=True):
+    shared: tuple[str, ...] = ()  # the owner's installed skills that everybody has, guests too; guests also ours
+
+
 class VoiceSection(_Section, frozen=True):
     """Who transcribes voice messages, by OpenAI's way of asking for it."""
 
@@ -262,6 +266,7 @@ class Settings(_Section, frozen=True):
     gateway: GatewaySection = GatewaySection()
     files: FilesSection = FilesSection()
     users: UsersSection = UsersSection()
+    skills: SkillsSection = SkillsSection()
     voice: VoiceSection = VoiceSection()
     telemetry: Telemetry = Telemetry()
 

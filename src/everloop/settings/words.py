@@ -40,6 +40,7 @@ ABOUT = {
     "personas.<name>.max_tokens": "Tokens that an answer may have at most; empty: as in the defaults",
     "personas.<name>.open_to": "The lowest role that may choose it with /persona",
     "personas.<name>.places": "Where it answers: default, channel:…, server:…, chat:…, thread:…",
+    "skills.shared": "Skills that everybody has whom the agent speaks with, guests too, by name",
     "prices.<name>.input": "US dollars for a million tokens that are read",
     "prices.<name>.output": "US dollars for a million tokens that are written",
     "prices.<name>.cache_read": "For those read from the cache; empty: as input",

@@ -8,6 +8,7 @@ from .arrivals import ArrivalRows
 from .audit import AuditRows
 from .budgets import BudgetRows
 from .channel_rows import ChannelRows
+from .channel_state import ChannelStateRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
 from .directory import DirectoryRows
@@ -37,6 +38,7 @@ class ColdStore(
     PolledRows,
     ChannelRows,
     ListeningRows,
+    ChannelStateRows,
     ArchiveRows,
     SearchRows,
     JobRows,

@@ -343,6 +343,12 @@ MIGRATIONS: Migrations = [
         "UPDATE threads SET consolidated = head",
     ],
     [
+        # What channels remember for all processes, in closed boxes: the keys of encrypted conversations.
+        """CREATE TABLE channel_state(
+            channel TEXT NOT NULL, key TEXT NOT NULL, version {int} NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,
+            PRIMARY KEY(channel, key)){clustered}""",
+    ],
+    [
         # Of vectors, which change nothing that is remembered, a stamp of the last that were kept; up to which version
         # all facts have one, of which model; and the version with which facts were last forgotten.
         "ALTER TABLE memories ADD COLUMN stamp {int} NOT NULL DEFAULT 0",

@@ -77,8 +77,8 @@ class Bootstrap:
 
 def sections_of(contents: Contents, before: tuple[Section, ...] = ()) -> tuple[Section, ...]:
     """What models are told of these files; the same tuple as before if it is the same."""
-    sections = tuple(_section_of(name, found.content) for name, found in contents.items() if found.content)
-    sections = tuple(section for section in sections if section.text)
+    written = [(name, found.content) for name, found in contents.items() if found.content and name in FILES]
+    sections = tuple(section for name, content in written if (section := _section_of(name, content)).text)
     return before if sections == before else sections
 
 

@@ -256,6 +256,11 @@ async def set_up_channel(stage: Stage) -> None:
     await stage.page.wait_for_selector("form[data-channel=webhook] input")
 
 
+async def look_at_skill(stage: Stage) -> None:
+    await stage.page.click("article[data-skill=weather] summary")
+    await stage.page.wait_for_selector("article[data-skill=weather] pre")
+
+
 async def allow_like(stage: Stage) -> None:
     await stage.page.click(".ahead summary")
 
@@ -300,6 +305,8 @@ VIEWS = (
     View("people", "#/settings/people", ".people article"),
     View("personas", "#/settings/personas", "article[data-persona]"),
     View("persona", "#/settings/personas", "article[data-persona]", edit_persona),
+    View("skills", "#/settings/skills", "article[data-skill]"),
+    View("skill", "#/settings/skills", "article[data-skill]", look_at_skill),
     View("workspace", "#/files", ".entry"),
     View("preview", "#/files//b.txt", ".pane pre"),
     View("missing", "#/c/abcdef", ".empty h2"),

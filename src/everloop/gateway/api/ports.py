@@ -12,6 +12,7 @@ from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
 from ...ports.listening import ChannelRow
+from ...ports.skills import SkillInstaller
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
 
@@ -325,6 +326,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def personas(self) -> PersonaBook: ...
+
+    @property
+    def skills(self) -> SkillInstaller: ...
 
     @property
     def channels(self) -> ChannelBook: ...

@@ -13,6 +13,7 @@ export const told = spoken({
   groups: { agent: "Agent", reach: "Reach", house: "House" },
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
+    skills: ["Skills", "What it knows how to do"],
     personas: ["Personas", "Who it is at which channel, server or chat"],
     channels: ["Channels", "Where people speak with the agent"],
     outbox: ["Outbox", "Answers that were not delivered"],

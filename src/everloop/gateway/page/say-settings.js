@@ -15,6 +15,7 @@ export const labels = spoken({
   "providers.embedded.path": "Embedded model: model file (GGUF)", "providers.embedded.threads": "Embedded model: CPU threads",
   "models.<name>.model": "Model", "models.<name>.fallbacks": "Fallback models", "models.<name>.reasoning_effort": "Reasoning effort", "models.<name>.temperature": "Temperature",
   "models.<name>.top_p": "Top P", "models.<name>.max_tokens": "Maximum answer length (tokens)", "models.<name>.context_window": "Context window (tokens)",
+  "skills.shared": "Skills that everybody has",
   "personas.<name>.prompt": "Words of the persona (prompt)", "personas.<name>.tools": "Tools of the persona", "personas.<name>.model": "Model of the persona", "personas.<name>.max_tokens": "Maximum answer length (tokens)",
   "personas.<name>.open_to": "May be chosen by", "personas.<name>.places": "Places of the persona",
   "prices.<name>.input": "Price of input", "prices.<name>.output": "Price of output", "prices.<name>.cache_read": "Price of cached input", "prices.<name>.cache_write": "Price of writing the cache",
