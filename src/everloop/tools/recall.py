@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Protocol
 
-from msgspec import Meta
-
 from ..core.people import Role
 from ..core.tool import Effect
 from ..errors import ToolError
@@ -15,6 +13,7 @@ from ..ports.tools import CallContext, Tool
 from .decorator import tool
 from .untrusted import fence
 
+FACTS, PLACES = 8, 8  # that are shown
 _THIS_TURN = 4  # places in the turn that runs, in which the question itself is found
 _STRANGERS = "what strangers wrote"
 
@@ -33,18 +32,13 @@ class SaidBefore(Protocol):
 
 def recall_tool(finder: FactFinder, past: SaidBefore, max_chars: int) -> Tool:
     @tool(Effect.READ, permission=Role.USER)
-    async def recall(
-        query: Annotated[str, "What to look for: a question, names, numbers"],
-        context: CallContext,
-        count: Annotated[int, Meta(ge=1, le=30, description="How many facts, and how many places, to show")] = 6,
-    ) -> str:
-        """Find what is remembered, and what was said in any earlier conversation with the same person or group. Each
-        comes with its date and where it was said. Ask it before you say that you do not know something about them."""
+    async def recall(query: Annotated[str, "A question, names, numbers"], context: CallContext) -> str:
+        """Find what you remember, and what was said in any conversation with the same people, with sources."""
         if not query.strip():
             raise ToolError("the query is empty")
-        facts = await finder.find(context.principal, query, count)
-        said = await past.search(context.principal, query, limit=count + _THIS_TURN)
-        said = [hit for hit in said if hit.thread != context.thread or not hit.seq >= context.turn > 0][:count]
+        facts = await finder.find(context.principal, query, FACTS)
+        said = await past.search(context.principal, query, limit=PLACES + _THIS_TURN)
+        said = [hit for hit in said if hit.thread != context.thread or not hit.seq >= context.turn > 0][:PLACES]
         names = {hit.thread: await _name_of(past, context.principal, hit.thread) for hit in said}
         shown = _fitted((*_known(facts, context.principal), *_places(said, names)), max_chars)
         return shown or "[nothing of that is remembered, and it was not said in any conversation]"
@@ -89,7 +83,7 @@ def _fitted(lines: Sequence[str], room: int) -> str:
     shown: list[str] = []
     for line in lines:
         if (room := room - len(line) - 1) < 0:
-            shown.append("[there is more: ask for less at once]")
+            shown.append("[there is more: ask more narrowly]")
             break
         shown.append(line)
     return "\n".join(shown)
