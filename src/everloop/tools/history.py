@@ -40,7 +40,7 @@ def history_tools(past: Past, max_chars: int) -> tuple[Tool, ...]:
 def search_history_tool(past: Past, max_chars: int) -> Tool:
     @tool(Effect.READ, permission=Role.USER)
     async def search_history(
-        query: Annotated[str, "Words that were said, or stood in a result"],
+        query: Annotated[str, "Words"],
         context: CallContext,
         count: Annotated[int, Meta(ge=1, le=50, description="Places")] = 8,
     ) -> str:
@@ -63,7 +63,7 @@ def read_history_tool(past: Past, max_chars: int) -> Tool:
         context: CallContext,
         count: Annotated[int, Meta(ge=1, le=200, description="Entries")] = 20,
     ) -> str:
-        """Read what was said in this conversation, word for word, from an entry on."""
+        """Read this conversation, word for word, from an entry on."""
         written = await past.history(context.thread, first - 1, count)
         shown: list[str] = []
         room = max_chars - _NOTE

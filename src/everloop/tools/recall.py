@@ -33,7 +33,7 @@ class SaidBefore(Protocol):
 def recall_tool(finder: FactFinder, past: SaidBefore, max_chars: int) -> Tool:
     @tool(Effect.READ, permission=Role.USER)
     async def recall(query: Annotated[str, "A question, names, numbers"], context: CallContext) -> str:
-        """Find what you remember, and what was said in any conversation with the same people, with sources."""
+        """Find what you remember of these people, or was said in any conversation with them."""
         if not query.strip():
             raise ToolError("the query is empty")
         facts = await finder.find(context.principal, query, FACTS)
