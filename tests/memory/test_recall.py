@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.core.wording import FENCE
-from everloop.memory.embedding import KIND, FactEmbedding, NotEmbedded
+from everloop.memory.embedding import KIND, PEOPLE, FactEmbedding, NotEmbedded
 from everloop.memory.indexes import Indexes
 from everloop.memory.recall import Recall
 from everloop.memory.telling import REMEMBERED
@@ -191,6 +191,15 @@ class TestEmbedding:
         await store.settle_job(claimed, "done")
         await work.plan()
         assert [row.state for row in await store.jobs("ann") if row.job.kind == KIND] == ["done"]
+
+    async def test_those_who_wait_for_long_keep_nobody_else_waiting(self, store: Store):
+        work = FactEmbedding(store, WordEmbedder(), MACHINE)
+        people = [f"p{n:03}" for n in range(PEOPLE + 5)]
+        for owner in people:
+            await change(store, owner, facts=(CAT,))
+        for _ in range(2):
+            await work.plan()
+        assert [owner for owner in people if not await store.jobs(owner)] == []
 
     async def test_without_room_in_the_budget_it_is_later_and_not_never(self, store: Store):
         embedder = WordEmbedder(room=0)

@@ -43,6 +43,7 @@ async def test_whoever_has_new_facts_is_behind_until_all_of_them_have_vectors_of
     version = await change(store, facts=(OSLO, CAT))
     await change(store, "bob", documents=(MemoryDocument("MEMORY.md", "x\n"),))
     assert await store.vectors_behind(M, 10) == [VectorsBehind("ann", 1), VectorsBehind("bob", 1)]
+    assert await store.vectors_behind(M, 10, after="ann") == [VectorsBehind("bob", 1)]
     assert {fact.id for fact in await store.unembedded("ann", M, 10)} == {"f1", "f2"}
     await embed(store, ("f1", version, b"one"), ("f2", version, b"two"))
     assert await store.unembedded("ann", M, 10) == []

@@ -42,6 +42,7 @@ class FactEmbedding:
         self._clock = clock
         self._owner = owner
         self._is_away = False  # the store
+        self._after = ""  # whose the next look begins with: those who wait for long keep nobody else waiting
 
     async def run(self) -> None:
         while True:
@@ -58,7 +59,9 @@ class FactEmbedding:
         """Keep a job for everyone whose facts may lack a vector, unless there is one. Raises StoreError."""
         if not (model := await self._embedder.model()):
             return
-        for behind in await self._store.vectors_behind(model, PEOPLE, self._owner):
+        some = await self._store.vectors_behind(model, PEOPLE, self._owner, self._after)
+        self._after = some[-1].owner if len(some) == PEOPLE else ""
+        for behind in some:
             jobs = await self._store.jobs(behind.owner)
             if not any(row.job.kind == KIND and row.state in ("waiting", "working") for row in jobs):
                 # Two processes that look at once name it the same.

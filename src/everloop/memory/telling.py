@@ -14,7 +14,7 @@ def told_facts(facts: Sequence[Fact], owner: str, room: int) -> str:
     room -= len(REMEMBERED) + sum(len(mark) + 1 for mark in FENCE)
     own, strange = list[str](), list[str]()
     for fact in facts:
-        line = f"- {fact.text} ({source_of(fact, owner)})"
+        line = f"- {' '.join(fact.text.split())} ({source_of(fact, owner)})"
         if len(line) >= room or (fact.marked and "untrusted" in fact.text.lower()):
             continue  # too long, or something that would pass for the mark of what strangers wrote
         room -= len(line) + 1

@@ -76,8 +76,9 @@ class FactVectors(Protocol):
     """Vectors of one model cannot be compared with those of another: every question names its model. Those of a fact
     that is changed or removed go with the change. Raises StoreError."""
 
-    async def vectors_behind(self, model: str, limit: int, owner: str = "") -> list[VectorsBehind]:
-        """Whose facts have changed since all of them had vectors of this model; of one owner or of all."""
+    async def vectors_behind(self, model: str, limit: int, owner: str = "", after: str = "") -> list[VectorsBehind]:
+        """Whose facts have changed since all of them had vectors of this model; of one owner, or of all by their names,
+        from behind one on."""
         ...
 
     async def unembedded(self, owner: str, model: str, limit: int) -> list[Fact]:

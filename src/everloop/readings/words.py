@@ -35,7 +35,7 @@ _MONTHS = (
     "december",
 )  # fmt: skip
 _MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in _MONTHS)})\b"
-_CODE = rf"[a-z0-9]+(?:[-/.][a-z0-9]+)+|\b(?!{_MONTH})[a-z]{{1,5}}(?: [0-9]{{2,}}[a-z]?)+(?: [a-z])?\b"
+_CODE = rf"\b[a-z0-9]+(?:[-/.][a-z0-9]+)+|\b(?!{_MONTH})[a-z]{{1,5}}(?: [0-9]{{2,}}[a-z]?)+(?: [a-z])?\b"
 _DATE = rf"\b(\d{{4}}-\d\d-\d\d)\b|\b(\d\d?(?:st|nd|rd|th|\.)?(?: of)? {_MONTH})|\b({_MONTH} \d\d?)\b"
 
 

@@ -14,7 +14,7 @@ from .database import Ask, Database
 from .memory import FACT, fact_in
 
 _BEHIND = """SELECT owner, version FROM memories WHERE (version > embedded OR embedder <> $1)
-    AND (CAST($3 AS TEXT) = '' OR owner = $3) ORDER BY owner LIMIT $2"""
+    AND (CAST($3 AS TEXT) = '' OR owner = $3) AND owner > $4 ORDER BY owner LIMIT $2"""
 _UNEMBEDDED = f"""SELECT {FACT} AND until = 0 AND NOT EXISTS(SELECT 1 FROM fact_vectors v
     WHERE v.owner = facts.owner AND v.model = $2 AND v.fact = facts.id) ORDER BY at DESC, id LIMIT $3"""
 _KEEP = """INSERT INTO fact_vectors(owner, model, fact, vector, stamp)
@@ -26,8 +26,8 @@ _AGAIN = f"SELECT v.fact, v.vector {_TRUE} WHERE f.owner = $1 AND v.model = $2 A
 
 
 class FactVectorRows(Database):
-    async def vectors_behind(self, model: str, limit: int, owner: str = "") -> list[VectorsBehind]:
-        return [VectorsBehind(*row) for row in await self._ask(_BEHIND, model, limit, owner)]
+    async def vectors_behind(self, model: str, limit: int, owner: str = "", after: str = "") -> list[VectorsBehind]:
+        return [VectorsBehind(*row) for row in await self._ask(_BEHIND, model, limit, owner, after)]
 
     async def unembedded(self, owner: str, model: str, limit: int) -> list[Fact]:
         return [fact_in(row) for row in await self._ask(_UNEMBEDDED, owner, model, limit)]
