@@ -280,7 +280,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         work = {DELETE: deletions.work, ERASE: erasures.work}
     if given.embeds:
         work[EMBED] = embedding.work
-        stack.push_async_callback(supervisor.start("fact vectors", embedding.run).end)
+        supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
