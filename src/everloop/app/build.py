@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from ..core.people import OWNER, Role
 from ..errors import ModelMissing, SettingsError
+from ..memory.recall import Recall
 from ..memory.views import MOST, PATHS
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
+from ..ports.memory import FactFinder
 from ..ports.tools import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
@@ -26,7 +28,7 @@ from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..settings import Preset, Settings, Tools, unused, workspace_of
+from ..settings import MemorySection, Preset, Settings, Tools, unused, workspace_of
 from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
@@ -48,6 +50,7 @@ from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .recall import NO_EMBEDDER
 from .settled import SettledSections
 from .skills import HouseSkills
 from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
@@ -94,6 +97,7 @@ class Overrides(Struct, frozen=True):
     roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
     warms: bool = True  # a model that runs in this process is loaded beside everything else
+    embeds: bool = True  # what is remembered; a process that answers once finds it by its words
     listens: bool = False  # at the channels that the settings name
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
@@ -112,7 +116,9 @@ class Builder:
         supervisor: Supervisor,
         stack: AsyncExitStack,
         credentials: PersonalCredentials | None = None,
+        facts: FactFinder | None = None,
     ) -> None:
+        self._facts = facts or Recall(opened.store, NO_EMBEDDER)
         self._credentials = credentials
         self.vault = opened.vault
         self._home = opened.home
@@ -134,10 +140,10 @@ class Builder:
         self._first: Toolset | None = None
         self.prompt_files: HousePromptFiles | None = None  # is made with the first tools
         self.memory: MemoryFiles | None = None  # as are these
+        self._last: tuple[tuple[Tools, MemorySection, int], Toolset] | None = None
         self._settings = opened.settings
         self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
         self._settled = SettledSections((self.skills,))
-        self._last: tuple[Tools, int, Toolset] | None = None
         stack.push_async_callback(self._close_in_process)
 
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
@@ -183,6 +189,11 @@ class Builder:
         wrong = [each.sentence for each in wrong_in(settings, self._home)]
         return (*wrong, *unused(settings, known_channels(settings) | brought))
 
+    async def memory_changed(self, owner: str) -> None:
+        """The files of it follow."""
+        if self.memory:
+            await self.memory.changed(owner)
+
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():
             await model.provider.close()
@@ -218,11 +229,12 @@ class Builder:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
-        if self._last and self._last[:2] == (settings.tools, results):
-            return self._last[2]
+        made_of = (settings.tools, settings.memory, results)
+        if self._last and self._last[0] == made_of:
+            return self._last[1]
         commands = self._first.commands if self._first else None
         toolset = self._toolset(settings, results, workspace_of(settings, self._home), commands)
-        self._last = (settings.tools, results, toolset)
+        self._last = (made_of, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
             self._first = toolset
@@ -267,6 +279,9 @@ class Builder:
             bounded=self._storage.bounded,
             credentials=self._credentials,
             open_channels=self.open_channels,
+            clock=self._given.clock or MACHINE,
+            memory_changed=self.memory_changed,
+            facts=self._facts,
             skills=self.skills,
         )
 

@@ -14,6 +14,7 @@ from ..core.people import OWNER
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
 from ..memory.book import MemoryBook
+from ..memory.recall import Recall
 from ..ports import Files, Store, Vault
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
@@ -36,6 +37,7 @@ from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
+from .recall import NO_EMBEDDER
 from .tools import sandbox_of
 
 
@@ -97,15 +99,15 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
 async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     """For commands that show what models are told. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
-        given = Overrides(waits=True, warms=False)
+        given = Overrides(waits=True, warms=False, embeds=False)
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         assert builder.prompt_files is not None  # with the memory, they were made just now
         assert builder.memory is not None
         await builder.memory.told_to(OWNER)
-        held = builder.prompt_files.names
-        yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)
+        people, facts = KnownPeople(opened.store), Recall(opened.store, NO_EMBEDDER)
+        yield View(opened.store, built.models, built.briefer, people, builder.prompt_files.names, facts)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import MailRefused
-from ..ports import Archive, Clock
+from ..ports import Archive, Clock, Log
 from ..ports.memory import (
     MEMORY,
     Fact,
@@ -36,7 +36,7 @@ LEAST_ID = 4  # characters by which a fact is named
 CHANGED = "the memory was changed meanwhile; look at it again"
 
 
-class BookStore(Memory, Archive, Protocol):
+class BookStore(Memory, Archive, Log, Protocol):
     """What is remembered, and the conversations that it comes from."""
 
 

@@ -142,7 +142,7 @@ FILES = {
 <!-- How the agent should work. It reads this before every turn; comments like this one it does not see. -->
 - Look before you change something, and check afterwards that it worked.
 - If a request could mean two things, ask; otherwise go ahead.
-- When the user tells you something lasting about themselves, add a line to USER.md.
+- When the user tells you something lasting about themselves, keep it with the tool remember.
 - If something is left to do, say what comes next.
 """,
     "SOUL.md": """\
@@ -150,7 +150,7 @@ FILES = {
 Friendly and direct. Answer in the user's language. Say so when you are not sure.
 """,
     "USER.md": """\
-<!-- Who you are: name, language, time zone, work, what you like. The agent adds what you tell it. -->
+<!-- Who you are: name, language, time zone, work, what you like. What the agent learns is in memory/MEMORY.md. -->
 """,
     "TOOLS.md": """\
 <!-- What the agent should know about your tools: hosts, commands, accounts, what not to touch. No passwords. -->

@@ -14,9 +14,9 @@ async def test_an_archive_is_reviewed_installed_by_its_pin_shown_and_removed(tmp
         async with door.client.post("/api/files?name=greet.tgz", data=data) as answer:
             kept = await answer.json()
         asked = {"file": kept["file"], "name": "greet.tgz"}
-        review = (await door.send("POST", "/api/skills/review", asked))[1]["review"]
+        review = (await door.send("POST", "/api/skill-reviews", asked))[1]["review"]
         unpinned = await door.send("POST", "/api/skills", {**asked, "pin": "sha256:0"})
-        missing = await door.send("POST", "/api/skills/review", {"file": "file:" + "0" * 64})
+        missing = await door.send("POST", "/api/skill-reviews", {"file": "file:" + "0" * 64})
         installed = await door.send("POST", "/api/skills", {**asked, "pin": review["pin"]})
         rows = (await door.get("/api/skills"))["skills"]
         shown = (await door.get("/api/skills/greet"))["skill"]
@@ -29,7 +29,7 @@ async def test_an_archive_is_reviewed_installed_by_its_pin_shown_and_removed(tmp
     assert installed == (201, {"told": f"greet is installed, known by {review['pin']}. New conversations know it."})
     assert [(row["pin"], row["origin"]) for row in rows if row["name"] == "greet"] == [(review["pin"], "greet.tgz")]
     assert (shown["text"], shown["files"]) == (TEXT.decode(), ["SKILL.md"])
-    assert none[0] == 409
+    assert none[0] == 404
     assert removed == (200, {"told": "greet is removed."})
     assert "greet" not in left
 

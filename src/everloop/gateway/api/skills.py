@@ -3,8 +3,8 @@
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from ...errors import HomeError
-from ..http.errors import Refused
+from ...errors import HomeError, MailRefused
+from ..http.errors import Refused, sentence
 from .route import ApiAnswer, ApiCall
 from .skill_shapes import SkillDetail, SkillList, SkillReviewed, SkillTold
 
@@ -19,7 +19,10 @@ async def list_skills(call: ApiCall) -> ApiAnswer:
 
 async def show_skill(call: ApiCall) -> ApiAnswer:
     asks = call.principal
-    return SkillDetail(await call.agent.skills.show(asks.user, asks.role, call.path.name))
+    try:
+        return SkillDetail(await call.agent.skills.show(asks.user, asks.role, call.path.name))
+    except MailRefused as error:
+        raise Refused(404, "not_found", sentence(error)) from error
 
 
 async def review_skill(call: ApiCall) -> ApiAnswer:

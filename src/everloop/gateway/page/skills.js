@@ -74,7 +74,7 @@ export class SkillsPage {
       try {
         const kept = await upload(chosen);
         const asked = { file: kept.file, name: chosen.name.slice(0, 200), path: path.value.trim() };
-        this.show((await post("/api/skills/review", asked)).review, asked);
+        this.show((await post("/api/skill-reviews", asked)).review, asked);
       } catch (error) { wrong.textContent = error.message; }
     };
     this.adding.replaceChildren(h("form.tile.skill-form", { onsubmit: submit },

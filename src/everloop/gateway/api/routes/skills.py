@@ -11,7 +11,7 @@ ROUTES = (
     ),
     ApiRoute(
         "POST",
-        "/api/skills/review",
+        "/api/skill-reviews",
         "What a skill in an archive asks for; nothing of it is kept or run",
         handle=skills.review_skill,
         answers=skill_shapes.SkillReviewed,
@@ -37,6 +37,7 @@ ROUTES = (
         handle=skills.show_skill,
         answers=skill_shapes.SkillDetail,
         at=skill_shapes.OfSkill,
+        further={404: "not there"},
     ),
     ApiRoute(
         "DELETE",
