@@ -297,7 +297,8 @@ def watched_files(home: Home, settings: Settings, store: Store, files: Files, en
         workspace = Workspace(Path(place), hidden=home)
         return WatchedFiles(SkillFiles(workspace), workspace, store, Tainted(store, place, ended), files)
 
-    owners = WatchedFiles(source, workspace, store, Tainted(store, place_of(folder), ended), files)
+    tainted = Tainted(store, place_of(folder), ended)
+    owners = WatchedFiles(source, workspace, store, tainted, files, quick=bootstrap.is_stale)
     return HousePromptFiles(owners, others)
 
 

@@ -8,7 +8,7 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -67,7 +67,10 @@ class WatchedFiles:
         tainted: Tainted,
         files: Files,
         owner: str = "owner",
+        quick: Callable[[], bool] | None = None,
     ) -> None:
+        """`quick` says whether any of those is stale that are told in every turn; None: all are."""
+        self._quick = quick or source.is_stale
         self.place = tainted.place
         self.unasked = False
         self._owner = owner
@@ -94,8 +97,10 @@ class WatchedFiles:
     def expect_more(self) -> None:
         self._unsettled = True
 
-    async def look(self, *, closely: bool = False) -> None:
-        if closely or self._unsettled or self._source_files.is_stale():
+    async def look(self, *, closely: bool = False, quickly: bool = False) -> None:
+        """`quickly`: only at what every turn is told."""
+        is_stale = self._quick if quickly else self._source_files.is_stale
+        if closely or self._unsettled or is_stale():
             async with self._alone:
                 await self._look()
 
