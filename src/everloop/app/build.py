@@ -4,16 +4,21 @@ Where no model can be had, the house may open all the same and say what is missi
 """
 
 import socket
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from ..core.people import OWNER, Role
 from ..errors import ModelMissing, SettingsError
+from ..memory.recall import Recall
+from ..memory.views import MOST, PATHS
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
+from ..ports.memory import FactFinder
 from ..ports.tools import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
@@ -24,15 +29,16 @@ from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..settings import Preset, Settings, Tools, unused, workspace_of
+from ..settings import MemorySection, Preset, Settings, Tools, unused, workspace_of
 from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.house_prompt_files import HousePromptFiles
-from ..tools.prompt_files import OwnersFiles, WatchedFiles
+from ..tools.prompt_files import Beside, OwnersFiles, WatchedFiles
 from ..tools.sandbox.port import Sandbox
 from ..tools.skill_files import SkillFiles
 from ..tools.tainted import Ended, Tainted, place_of
+from ..tools.watched_memory import WatchedMemory
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
 from .channels import known as known_channels
@@ -40,13 +46,15 @@ from .channels import traits_in, wrong_in
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools
+from .memory_files import MemoryFiles
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .recall import NO_EMBEDDER
 from .settled import SettledSections
 from .skills import HouseSkills
-from .tools import Kits, Later, Toolset, build_tools, check_workspace
+from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
 from .waiting_models import WaitingModels, absent, sentence_of
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
@@ -90,6 +98,7 @@ class Overrides(Struct, frozen=True):
     roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
     warms: bool = True  # a model that runs in this process is loaded beside everything else
+    embeds: bool = True  # what is remembered; a process that answers once finds it by its words
     listens: bool = False  # at the channels that the settings name
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
@@ -108,7 +117,9 @@ class Builder:
         supervisor: Supervisor,
         stack: AsyncExitStack,
         credentials: PersonalCredentials | None = None,
+        facts: FactFinder | None = None,
     ) -> None:
+        self._facts = facts or Recall(opened.store, NO_EMBEDDER)
         self._credentials = credentials
         self.vault = opened.vault
         self._home = opened.home
@@ -129,10 +140,11 @@ class Builder:
         self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
         self.prompt_files: HousePromptFiles | None = None  # is made with the first tools
+        self.memory: MemoryFiles | None = None  # as are these
+        self._last: tuple[tuple[Tools, MemorySection, int], Toolset] | None = None
         self._settings = opened.settings
         self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
         self._settled = SettledSections((self.skills,))
-        self._last: tuple[Tools, int, Toolset] | None = None
         stack.push_async_callback(self._close_in_process)
 
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
@@ -145,9 +157,13 @@ class Builder:
         kits = self._kits(settings, results, toolset)
         known = {tool.spec.name: tool.spec for tool in (*toolset.tools, *self._tools_given)}
         check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=bool(self._sources))
-        if self.prompt_files is None:
+        if self.prompt_files is None or self.memory is None:
             files, ended = self._storage.files, toolset.commands.ended
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
+            self.memory = memory_files(
+                self._home, settings, self._store, self.prompt_files, self._given.clock or MACHINE
+            )
+            self._settled = SettledSections((self.memory, self.skills))
             await self.prompt_files.owners.look()
         personas = personas_of(settings)
         owners = self.prompt_files.owners
@@ -173,6 +189,11 @@ class Builder:
         brought = {each.manifest.name for each in self._given.channels}
         wrong = [each.sentence for each in wrong_in(settings, self._home)]
         return (*wrong, *unused(settings, known_channels(settings) | brought))
+
+    async def memory_changed(self, owner: str) -> None:
+        """The files of it follow."""
+        if self.memory:
+            await self.memory.changed(owner)
 
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():
@@ -209,11 +230,12 @@ class Builder:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
-        if self._last and self._last[:2] == (settings.tools, results):
-            return self._last[2]
+        made_of = (settings.tools, settings.memory, results)
+        if self._last and self._last[0] == made_of:
+            return self._last[1]
         commands = self._first.commands if self._first else None
         toolset = self._toolset(settings, results, workspace_of(settings, self._home), commands)
-        self._last = (settings.tools, results, toolset)
+        self._last = (made_of, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
             self._first = toolset
@@ -258,6 +280,9 @@ class Builder:
             bounded=self._storage.bounded,
             credentials=self._credentials,
             open_channels=self.open_channels,
+            clock=self._given.clock or MACHINE,
+            memory_changed=self.memory_changed,
+            facts=self._facts,
             skills=self.skills,
         )
 
@@ -292,14 +317,29 @@ def watched_files(home: Home, settings: Settings, store: Store, files: Files, en
     workspace = Workspace(folder, hidden=home)
     bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
     source = OwnersFiles(bootstrap, SkillFiles(workspace))
+    besides: defaultdict[str, Beside] = defaultdict(Beside)
 
     def others(place: str) -> WatchedFiles:
         workspace = Workspace(Path(place), hidden=home)
-        return WatchedFiles(SkillFiles(workspace), workspace, store, Tainted(store, place, ended), files)
+        tainted = Tainted(store, place, ended)
+        return WatchedFiles(SkillFiles(workspace), workspace, store, tainted, files, beside=besides[place])
+
+    def memory_of(owner: str) -> WatchedMemory:
+        own = workspace_for(owner, home.path, folder)
+        workspace = Workspace(own, hidden=home)
+        source = Bootstrap(workspace, lambda: store.running > CROWD, PATHS.values(), MOST)
+        tainted = Tainted(store, place_of(own), ended)
+        return WatchedMemory(source, workspace, store, tainted, files, owner, besides[tainted.place])
 
     tainted = Tainted(store, place_of(folder), ended)
-    owners = WatchedFiles(source, workspace, store, tainted, files, quick=bootstrap.is_stale)
-    return HousePromptFiles(owners, others)
+    beside = besides[tainted.place]
+    owners = WatchedFiles(source, workspace, store, tainted, files, quick=bootstrap.is_stale, beside=beside)
+    return HousePromptFiles(owners, others, memory_of, store)
+
+
+def memory_files(home: Path, settings: Settings, store: Store, files: HousePromptFiles, clock: Clock) -> MemoryFiles:
+    folder_of = partial(workspace_for, home=home, owners=workspace_of(settings, home))
+    return MemoryFiles(store, files, folder_of, home, clock)
 
 
 def this_minute(clock: Clock) -> Callable[[], str]:

@@ -9,6 +9,7 @@ from .channel_state import StateBoxes
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
+from .fact_search import FactVectors, FactWords
 from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
@@ -57,6 +58,8 @@ class Store(
     ListeningStates,
     StateBoxes,
     Memory,
+    FactWords,
+    FactVectors,
     Audit,
     Activity,
     Protocol,
