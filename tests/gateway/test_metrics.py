@@ -32,6 +32,7 @@ async def test_what_the_gateway_itself_runs_for_long_is_supervised_and_seen(tmp_
         "lanes expiry",
         "fact vectors",
         "scheduler",
+        "memory",
         "titles",
         "channels",
         "hub",

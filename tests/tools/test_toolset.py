@@ -47,6 +47,8 @@ TOOLS = {
     "search_history": (Effect.READ, Role.USER),
     "read_history": (Effect.READ, Role.USER),
     "web_search": (Effect.READ, Role.USER),
+    "remember": (Effect.KEYED, Role.USER),
+    "forget": (Effect.IDEMPOTENT, Role.USER),
     "message": (Effect.KEYED, Role.GUEST),
     "react": (Effect.IDEMPOTENT, Role.GUEST),
     "edit_message": (Effect.IDEMPOTENT, Role.USER),

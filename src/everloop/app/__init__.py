@@ -14,6 +14,7 @@ from ..core.people import Role
 from ..core.turn import Finished
 from ..errors import HomeError
 from ..files.pictures import fit
+from ..memory.book import MemoryBook
 from ..memory.embedding import KIND as EMBED
 from ..memory.embedding import FactEmbedding
 from ..memory.recall import Recall
@@ -48,6 +49,7 @@ from .agent import Agent
 from .budgets import following, unpriced_in
 from .build import Builder, Overrides
 from .configured_channels import ConfiguredChannels
+from .consolidation import HouseConsolidation
 from .credentials import PersonalCredentials
 from .files import open_storage
 from .home_folders import HomeFoldersOf
@@ -231,10 +233,12 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
+    assert builder.memory is not None  # it was made with the first tools
+    memory = MemoryBook(store, builder.memory, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
     folders = HomeFoldersOf(home, workspace_of(settings, home), storage.files, storage.shelves)
-    erasures = Erasures(store, folders, deletions, Membership(store), bus, clock)
+    erasures = Erasures(store, folders, deletions, Membership(store), bus, clock, forgets=memory.forget)
     commands = SlashCommands(
         store,
         live,
@@ -246,10 +250,14 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=allotments,
         personas=lambda: live.now.personas,
         kept=personal.names,
+        memory=memory,
         skills=SkillDesk(home, builder.skills, store),
     )
     longest = settings.agents.defaults.max_message_chars
-    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
+    consolidation = HouseConsolidation(
+        live, store, people, clock, budgets, own_keys, given.whose, builder.memory_changed
+    )
+    inbox = Inbox(store, bus, lanes, commands, longest, consolidation.leave, Speakers(store, people))
     rules = PolicyRules(store, lambda: live.now.settings.users.strangers, given.roles, clock)
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
     voice = VoiceMessages(live.transcriber, budgets, people, store)
@@ -282,6 +290,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         work[EMBED] = embedding.work
         supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
+    stack.push_async_callback(supervisor.start("memory", partial(consolidation.run, work)).end)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)
@@ -300,6 +309,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         inbox=inbox,
         lanes=lanes,
         approvals=approvals,
+        memory=memory,
         sessions=sessions,
         deletions=deletions,
         budgets=allotments,

@@ -49,6 +49,7 @@ class Agent:
         self.budgets = house.budgets  # what people may spend
         self.own_keys = house.own_keys  # of model providers, that people have of their own
         self.credentials = house.credentials  # that people keep for their tools
+        self.memory = house.memory  # of everybody, by their principal
         self.skills = SkillDesk(house.opened.home, house.builder.skills, house.store)  # that people have
         self._live = house.live
         self._supervisor = house.supervisor

@@ -44,6 +44,7 @@ FOLDERS = (
     FolderRule("people", "the person's folder, with their workspace"),
     FolderRule("chats", "kept: a group's workspace"),
     FolderRule("workspace", "kept: the owner's"),
+    FolderRule("views", "which lines the person's memory files held, by hashes"),
     FolderRule("spool", "what commands said in the person's conversations"),
     FolderRule("logs", "lines that name the person, or a conversation of theirs"),
     FolderRule("personas", "kept: what the agent is told to be, the house's"),
@@ -133,6 +134,7 @@ class HomeFoldersOf:
             for folder in self._folders(person):
                 if folder.is_dir() and not folder.is_symlink():
                     shutil.rmtree(folder)
+            (self._home / "views" / f"{principals_folder(person)}.json").unlink(missing_ok=True)
         for left in (self._home / "logs").glob("*.erasing"):  # by a process that was killed
             left.unlink(missing_ok=True)
         if told := [word.encode() for word in words if word]:

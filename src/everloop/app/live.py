@@ -189,4 +189,5 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
         skills=wanted.skills,
         tools=replace(wanted.tools, exec=commands),
         users=wanted.users,
+        memory=wanted.memory,
     )

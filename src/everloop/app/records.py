@@ -10,8 +10,10 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from ..bus.local import LocalBus
+from ..core.people import OWNER
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
+from ..memory.book import MemoryBook
 from ..memory.recall import Recall
 from ..ports import Files, Store, Vault
 from ..runtime.allotments import Allotments
@@ -30,7 +32,7 @@ from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .budgets import following
-from .build import Builder, Overrides, watched_files
+from .build import Builder, Overrides, memory_files, watched_files
 from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
@@ -48,6 +50,7 @@ class Records(Struct, frozen=True):
     vault: Vault
     vault_of: Callable[[str], Vault]  # of what is a person's alone
     approvals: Approvals
+    memory: MemoryBook
     sessions: Sessions
     files: RecordedShelves
     kept: Files
@@ -66,6 +69,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
         watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
+        memory = MemoryBook(store, memory_files(folder, settings, store, watched, SystemClock()), SystemClock())
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
@@ -78,6 +82,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             vault=opened.vault,
             vault_of=opened.vault_of,
             approvals=approvals,
+            memory=memory,
             sessions=sessions,
             files=storage.shelves,
             kept=storage.files,
@@ -85,7 +90,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             deletions=deletions,
             members=members,
             budgets=budgets,
-            erasures=Erasures(store, folders, deletions, members),
+            erasures=Erasures(store, folders, deletions, members, forgets=memory.forget),
             export=PersonExport(store, sessions, folders, storage.files),
         )
 
@@ -98,10 +103,11 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
-        held = builder.prompt_files.owners.names if builder.prompt_files else ()
-        people = KnownPeople(opened.store)
-        facts = Recall(opened.store, NO_EMBEDDER)
-        yield View(opened.store, built.models, built.briefer, people, held, facts)
+        assert builder.prompt_files is not None  # with the memory, they were made just now
+        assert builder.memory is not None
+        await builder.memory.told_to(OWNER)
+        people, facts = KnownPeople(opened.store), Recall(opened.store, NO_EMBEDDER)
+        yield View(opened.store, built.models, built.briefer, people, builder.prompt_files.names, facts)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from ..ports import SectionSource
 CONVERSATIONS = 2000  # of which it is kept what they were told
 
 _Key = tuple[str, str, Role]
+_Mark = tuple[int, ...]  # what is covered by the last compaction, and what was revoked
 
 
 class SettledSections:
@@ -20,16 +21,17 @@ class SettledSections:
     def __init__(self, sources: Sequence[SectionSource], most: int = CONVERSATIONS) -> None:
         self._sources = sources
         self._most = most
-        self._told: OrderedDict[_Key, tuple[int, tuple[Section, ...]]] = OrderedDict()
+        self._told: OrderedDict[_Key, tuple[_Mark, tuple[Section, ...]]] = OrderedDict()
 
     async def of(self, situation: Situation) -> tuple[Section, ...]:
         """Raises StoreError."""
         key = situation.thread, situation.principal, situation.role
         told = self._told.get(key)
-        if told is None or told[0] != situation.covered:
+        mark = situation.covered, *[await source.revocation(situation) for source in self._sources]
+        if told is None or told[0] != mark:
             asked = [await source.sections(situation) for source in self._sources]
             sections = asked[0] if len(asked) == 1 else tuple(section for each in asked for section in each)
-            told = self._told[key] = situation.covered, sections
+            told = self._told[key] = mark, sections
             if len(self._told) > self._most:
                 self._told.popitem(last=False)
         return told[1]

@@ -18,11 +18,14 @@ from msgspec import Struct
 
 from ..core.people import OWNER, is_chat
 from ..errors import SettingsError
+from ..memory.learning import Changed, tell_nobody
+from ..memory.remembering import Remembering
 from ..ports import (
     Archive,
     Arrivals,
     Bus,
     Channel,
+    Clock,
     Directory,
     FileRecords,
     Files,
@@ -30,6 +33,7 @@ from ..ports import (
     KeepsFiles,
     Log,
     Mailroom,
+    Memory,
     Outgoing,
     Taints,
     ToolSource,
@@ -41,6 +45,7 @@ from ..ports.outbox import SentAnswers
 from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
+from ..runtime.clock import MACHINE
 from ..settings import Search, Settings
 from ..tools.browse import QuotaOf
 from ..tools.credentials import EXEC, FETCH, CredentialBox, credential_tools
@@ -54,6 +59,7 @@ from ..tools.marks import MARKS, Marks
 from ..tools.message import message_tool
 from ..tools.produced import ProducedFiles
 from ..tools.recall import recall_tool
+from ..tools.remember import memory_tools
 from ..tools.run_python import run_python_tool
 from ..tools.sandbox.exposure import why_not_there
 from ..tools.sandbox.later import LaterSandbox
@@ -67,6 +73,7 @@ from ..tools.web_fetch import web_fetch_tool
 from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
 from .brought_tools import NAME, BroughtTools, Joined
+from .redaction import redacted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
@@ -116,7 +123,9 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
-class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Outgoing, SentAnswers, Protocol):
+class ToolStore(
+    Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Outgoing, SentAnswers, Memory, Protocol
+):
     """What tools look back at, post to and are watched by."""
 
 
@@ -137,6 +146,8 @@ def build_tools(
     bounded: Files | None = None,
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
+    clock: Clock = MACHINE,
+    memory_changed: Changed = tell_nobody,
     facts: FactFinder | None = None,
     skills: SkillFolders | None = None,
 ) -> Toolset:
@@ -172,6 +183,7 @@ def build_tools(
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
+    remembering = Remembering(store, clock, redacted, memory_changed) if store else None
     web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
     built_in = [
         *file_tools(seen, files, max_chars, marks, skills),
@@ -181,6 +193,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
+        *(memory_tools(remembering) if remembering and settings.memory.enabled else ()),
         *([recall_tool(facts, store, max_chars)] if store and facts else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),

@@ -71,6 +71,10 @@ COMMANDS = {
             *("fork", "snapshot", "snapshots", "restore"),
         ),
     ),
+    "memory": CliCommand(
+        "show what is remembered, search it, edit it, go back to an earlier version, forget",
+        ("status", "log", "show", "diff", "restore", "search", "facts", "forget", "edit"),
+    ),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),
     "files": CliCommand(

@@ -62,11 +62,13 @@ class MemoryDocument(Struct, frozen=True):
 
 
 class Consolidated(Struct, frozen=True):
-    """A conversation whose entries `after` … `upto` are now part of the memory."""
+    """A conversation whose entries `after` … `upto` are now part of the memory. `owner` is whose conversation it is,
+    where that is somebody else: whose bot has brought it."""
 
     thread: str
     after: int
     upto: int
+    owner: str = ""
 
 
 class MemoryChange(Struct, frozen=True):
@@ -97,7 +99,8 @@ class MemoryVersion(Struct, frozen=True):
 
 
 class Unconsolidated(Struct, frozen=True):
-    """A conversation in which something was said that is not part of the memory yet."""
+    """A conversation in which something was said that is not part of the memory yet. `owner` is whose conversation it
+    is. `left`: its session is at another by now."""
 
     thread: str
     owner: str
@@ -105,6 +108,7 @@ class Unconsolidated(Struct, frozen=True):
     after: int
     head: int
     active: float  # when the last entry was written
+    left: bool = False
 
 
 class Memory(Protocol):
@@ -141,9 +145,21 @@ class Memory(Protocol):
         ...
 
     async def unconsolidated(self, quiet: float, many: int, limit: int, owner: str = "") -> list[Unconsolidated]:
-        """Conversations in which nothing was said for so many seconds since something new was, or with so many entries
-        at least that are not consolidated; of one owner or of all. Nothing runs in them. Those that people have put
-        aside, and those that work for a call, are passed over."""
+        """Conversations in which nothing was said for so many seconds since something new was, that were left, or with
+        so many entries at least that are not consolidated; of one owner or of all. Nothing runs in them. Those that
+        people have put aside, those that work for a call, and those that a job waits to consolidate are passed over."""
+        ...
+
+    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
+        """Those that hold most of these words, the most first; with `ended` also those that are true no longer."""
+        ...
+
+    async def pass_over(self, thread: str, after: int, upto: int) -> bool:
+        """These entries are not to be remembered. False where others were consolidated or passed over meanwhile."""
+        ...
+
+    async def hidden(self, thread: str) -> set[int]:
+        """The entries of a conversation that no search and no recall finds any more."""
         ...
 
     async def consolidated(self, thread: str) -> int:

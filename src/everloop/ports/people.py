@@ -29,3 +29,8 @@ class SectionSource(Protocol):
     async def sections(self, situation: Situation) -> tuple[Section, ...]:
         """The same tuple as long as they say the same. Raises StoreError."""
         ...
+
+    async def revocation(self, situation: Situation) -> int:
+        """Another number when something must not be told any longer that was told before, also in a conversation that
+        goes on. Asked in each turn. Raises StoreError."""
+        ...

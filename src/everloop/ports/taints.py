@@ -25,6 +25,9 @@ class Taints(Protocol):
     async def watched(self, place: str) -> list[PromptFile]:
         """The files of a folder that stand in prompts."""
 
+    async def held_back(self) -> list[PromptFile]:
+        """Everybody's of which a change is held."""
+
     async def keep_watched(
         self,
         place: str,

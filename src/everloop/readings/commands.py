@@ -142,6 +142,20 @@ COMMANDS = {
             },
         ),
         SlashCommand(
+            "/memory",
+            "Show what is remembered here; /memory help tells what else there is",
+            "[WORD …]",
+            right=_TELLS,
+            given=_EVERYBODY,  # help
+            words={
+                "show": Subcommand("what stands in MEMORY.md, or in HISTORY.md", "[history]", _TELLS),
+                "search": Subcommand("facts that hold these words, or mean them", "WORDS", _TELLS),
+                "log": Subcommand("who has changed it when", right=_TELLS),
+                "forget": Subcommand("forget facts, once you have named them by their ids", "WORDS | ID …", _TELLS),
+                "restore": Subcommand("have MEMORY.md as it was at a version", "VERSION", _TELLS),
+            },
+        ),
+        SlashCommand(
             "/keys",
             "Show which keys and credentials of your own are kept; they are given in the page, never in a chat",
             "[…]",

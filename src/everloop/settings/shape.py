@@ -49,7 +49,7 @@ class Defaults(_Section, frozen=True):
     steering: Literal["steer", "queue", "interrupt"] = "steer"
     max_message_chars: Count = 200_000
     tool_result_max_chars: Annotated[int, Meta(ge=500)] = 8000
-    memory_window: Kept = None
+    memory_window: Count = 100  # messages that are not part of the memory yet, after which they become so
 
 
 class Agents(_Section, frozen=True):
@@ -244,6 +244,14 @@ class VoiceSection(_Section, frozen=True):
     minute_price: Annotated[float, Meta(ge=0)] | None = None  # dollars; None: what is known of the model's tokens
 
 
+class MemorySection(_Section, frozen=True):
+    """What becomes of conversations: facts, MEMORY.md and HISTORY.md. See docs/consolidation.md."""
+
+    enabled: bool = True
+    idle_minutes: Annotated[int, Meta(ge=1, le=100_000)] = 30  # after which what is new in a conversation is remembered
+    tokens_per_day: Annotated[int, Meta(ge=0)] = 200_000  # of each principal; 0: as their budgets say
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -268,6 +276,7 @@ class Settings(_Section, frozen=True):
     users: UsersSection = UsersSection()
     skills: SkillsSection = SkillsSection()
     voice: VoiceSection = VoiceSection()
+    memory: MemorySection = MemorySection()
     telemetry: Telemetry = Telemetry()
 
 

@@ -11,6 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..ports.fact_search import WordHolders
+from ..ports.jobs import CONSOLIDATE
 from ..ports.memory import (
     DOCUMENTS,
     Consolidated,
@@ -31,6 +32,7 @@ PURPOSE = "memory"  # what a model was asked for
 SECONDS = 1.0  # for which it is believed that nothing is remembered of somebody
 STRANGERS = 10_000  # of whom that is known
 
+_MOVE = "UPDATE threads SET consolidated = $3 WHERE id = $1 AND consolidated = $2"
 _THEM = "IN (SELECT value FROM {each}($2{json}))"
 FACT = (
     "id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, marked, at, version "
@@ -43,11 +45,13 @@ _ADD = (
     "importance = excluded.importance, since = excluded.since, until = excluded.until, "
     "replaced_by = excluded.replaced_by, marked = excluded.marked, version = excluded.version"
 )
-_WAITING = """SELECT t.id, t.owner, t.session, t.consolidated, t.head, e.at
+_LEFT = "NOT EXISTS (SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id)"
+_WAITING = f"""SELECT t.id, t.owner, t.session, t.consolidated, t.head, e.at, {_LEFT}
     FROM threads t JOIN entries e ON e.thread = t.id AND e.seq = t.head
     WHERE t.head > t.consolidated AND t.state = 'resting' AND t.spawned_by = '' AND t.archived <= 0
     AND (CAST($4 AS TEXT) = '' OR t.owner = $4)
-    AND (t.head - t.consolidated >= CAST($2 AS {int}) OR e.at <= {now} - CAST($1 AS {real}))
+    AND (t.head - t.consolidated >= CAST($2 AS {{int}}) OR e.at <= {{now}} - CAST($1 AS {{real}}) OR {_LEFT})
+    AND t.id NOT IN (SELECT body FROM jobs WHERE kind = '{CONSOLIDATE}' AND state IN ('waiting', 'working'))
     ORDER BY e.at LIMIT $3"""
 
 
@@ -143,7 +147,28 @@ class MemoryRows(Database):
         return [MemoryVersion(version, at, author, why, tuple(changed[version])) for version, at, author, why in rows]
 
     async def unconsolidated(self, quiet: float, many: int, limit: int, owner: str = "") -> list[Unconsolidated]:
-        return [Unconsolidated(*row) for row in await self._ask(_WAITING, quiet, many, limit, owner)]
+        rows = await self._ask(_WAITING, quiet, many, limit, owner)
+        return [
+            Unconsolidated(thread, owner, session, after, head, at, bool(left))
+            for thread, owner, session, after, head, at, left in rows
+        ]
+
+    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
+        rows = await self._ask(
+            f"SELECT w.fact FROM fact_words w JOIN facts f ON f.owner = w.owner AND f.id = w.fact WHERE w.owner = $1 "
+            f"AND w.word {_THEM}{'' if ended else ' AND f.until = 0'} "
+            "GROUP BY w.fact ORDER BY count(*) DESC, w.fact LIMIT $3",
+            owner,
+            list_of(words),
+            limit,
+        )
+        return await self.facts(owner, ids=[fact for (fact,) in rows], ended=ended) if rows else []
+
+    async def pass_over(self, thread: str, after: int, upto: int) -> bool:
+        return bool(await self._change(f"{_MOVE} RETURNING id", thread, after, upto))
+
+    async def hidden(self, thread: str) -> set[int]:
+        return {int(seq) for (seq,) in await self._ask("SELECT seq FROM hidden_entries WHERE thread = $1", thread)}
 
     async def consolidated(self, thread: str) -> int:
         rows = await self._ask("SELECT consolidated FROM threads WHERE id = $1", thread)
@@ -187,8 +212,8 @@ async def _change(owner: str, change: MemoryChange, ask: Ask) -> int:
 
 
 async def _moves(ask: Ask, owner: str, done: Consolidated) -> bool:
-    moved = "UPDATE threads SET consolidated = $4 WHERE id = $1 AND owner = $2 AND consolidated = $3 RETURNING id"
-    return bool(await ask(moved, done.thread, owner, done.after, done.upto))
+    moved = f"{_MOVE} AND owner = $4 RETURNING id"
+    return bool(await ask(moved, done.thread, done.after, done.upto, done.owner or owner))
 
 
 async def _write(ask: Ask, owner: str, version: int, before: str, document: MemoryDocument) -> None:

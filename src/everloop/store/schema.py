@@ -349,6 +349,11 @@ MIGRATIONS: Migrations = [
             PRIMARY KEY(channel, key)){clustered}""",
     ],
     [
+        # Files that stand in prompts are everybody's now; those of which a change waits for a person are found at once.
+        "ALTER TABLE watched ADD COLUMN held {int} NOT NULL DEFAULT 0",
+        """UPDATE watched SET held = 1 WHERE body LIKE '%"held":{{%'""",
+    ],
+    [
         # Of vectors, which change nothing that is remembered, a stamp of the last that were kept; up to which version
         # all facts have one, of which model; and the version with which facts were last forgotten.
         "ALTER TABLE memories ADD COLUMN stamp {int} NOT NULL DEFAULT 0",

@@ -109,7 +109,7 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
         shape = _schema_of_type(hint)
         if parameter.default is inspect.Parameter.empty:
             required.append(parameter.name)
-        elif parameter.default:  # what is left out is empty, unless something else is said
+        elif parameter.default and parameter.default != shape.get("minimum"):  # what goes without saying is not said
             shape["default"] = parameter.default
         properties[parameter.name] = shape
     return {"type": "object", "properties": properties, "required": required}

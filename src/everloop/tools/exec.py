@@ -193,7 +193,7 @@ def exec_tool(shell: Shell) -> Tool:
 def exec_output_tool(shell: Shell) -> Tool:
     @tool(Effect.READ, seconds=shell.seconds, permission=Role.USER, polls=True)
     async def exec_output(
-        id: Annotated[str, "The id that exec has told"],
+        id: Annotated[str, "As exec has told"],
         context: CallContext,
         offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
         wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
@@ -210,7 +210,7 @@ def exec_output_tool(shell: Shell) -> Tool:
 def exec_input_tool(shell: Shell) -> Tool:
     @tool(Effect.UNSAFE, permission=Role.USER, risk=shell.risk_of_input, scene=shell.scene, outside=shell.networked)
     async def exec_input(
-        id: Annotated[str, "The id that exec has told"],
+        id: Annotated[str, "As exec has told"],
         text: Annotated[str, "What to write; end a line with a newline"],
         context: CallContext,
     ) -> Shown:
@@ -227,7 +227,7 @@ def exec_input_tool(shell: Shell) -> Tool:
 
 def exec_stop_tool(shell: Shell) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER)
-    async def exec_stop(id: Annotated[str, "The id that exec has told"], context: CallContext) -> str:
+    async def exec_stop(id: Annotated[str, "As exec has told"], context: CallContext) -> str:
         """End a command in the background, with everything that it has started."""
         ended = await shell.sandbox.stop(context.thread, _checked(id))
         return "It has been ended." if ended else "It was not running."

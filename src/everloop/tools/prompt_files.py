@@ -18,7 +18,7 @@ from ..errors import MailRefused, ToolError
 from ..ports import Archive, Files, Taints
 from ..ports.permission import FileState, Held, PromptFile
 from ..ports.rows import Taint
-from ..readings.held import ChangeSource, judge, latest, settled, told
+from ..readings.held import ChangeSource, is_memory_file, judge, latest, settled, told
 from .bootstrap import BYTES, Bootstrap, Contents, sections_of
 from .skill_files import SkillFiles, is_skill_file
 from .tainted import Tainted
@@ -59,6 +59,8 @@ class OwnersFiles:
 class WatchedFiles:
     """The files of one workspace that stand in prompts. `files` keeps what is taken out of them, for `owner`."""
 
+    longest = BYTES  # that is read of one
+
     def __init__(
         self,
         source: PromptSource,
@@ -70,7 +72,7 @@ class WatchedFiles:
     ) -> None:
         self.place = tainted.place
         self.unasked = False
-        self._owner = owner
+        self.owner = owner
         self._source_files = source
         self._workspace = workspace
         self._store = store
@@ -82,6 +84,7 @@ class WatchedFiles:
         self._sections: tuple[Section, ...] = ()
         self._told: Contents = {}  # what those say
         self.accepted: Contents = {}  # as it was at the last look
+        self._rows: Mapping[str, PromptFile] = {}
         self.names: tuple[str, ...] = ()  # of the files that are held back
 
     def sections(self) -> tuple[Section, ...]:
@@ -100,7 +103,7 @@ class WatchedFiles:
                 await self._look()
 
     async def held(self) -> list[Held]:
-        return [row.held for row in await self._store.watched(self.place) if row.held]
+        return [row.held for row in await self._watched() if row.held]
 
     async def due(self, thread: str) -> list[Held]:
         busy = {_thread_of(taint) for taint in await self._store.taints(self.place) if not taint.command} - {thread}
@@ -127,23 +130,35 @@ class WatchedFiles:
     async def _look(self) -> None:
         while True:  # until nobody was quicker
             over = await self._over() if self._unsettled else {}
-            found = seen = self._source_files.contents()
-            if seen == self._found and not self._unsettled:
+            found = self._source_files.contents()
+            if found == self._found and not self._unsettled:
                 return
             # First what lasts, then what is known: whoever ends a taint has noted before what came of it.
             taints = await self._store.taints(self.place)
-            before = {row.name: row for row in await self._store.watched(self.place)}
+            before = {row.name: row for row in await self._watched()}
             source = await self._source(taints)
-            found = dict.fromkeys(filter(is_skill_file, before), NOTHING) | found
-            after = {
-                name: judge(before.get(name, _unknown(name)), name, held, source, self.place)
-                for name, held in found.items()
-            }
+            after = await self._judged(before, found, source)
             if await self._keep(before, after, free=source is None):
-                self._note(seen, after, any(taint.command and taint.key not in over for taint in taints))
+                self._note(found, after, any(taint.command and taint.key not in over for taint in taints))
                 for key, at in over.items():
                     await self._store.end_taint(key, at)
                 return
+
+    async def _watched(self) -> list[PromptFile]:
+        return [row for row in await self._store.watched(self.place) if self._is_mine(row.name)]
+
+    def _is_mine(self, name: str) -> bool:
+        """Of the files that are watched in this workspace."""
+        return not is_memory_file(name)
+
+    async def _judged(
+        self, before: dict[str, PromptFile], found: Contents, source: ChangeSource | None
+    ) -> dict[str, PromptFile]:
+        every = dict.fromkeys(filter(is_skill_file, before), NOTHING) | found
+        return {
+            name: judge(before.get(name, _unknown(name)), name, held, source, self.place)
+            for name, held in every.items()
+        }
 
     async def _over(self) -> dict[str, float]:
         """The taints whose commands are over by now."""
@@ -155,7 +170,7 @@ class WatchedFiles:
         if (taint := latest(taints)) is None:
             return None
         thread = _thread_of(taint)
-        return ChangeSource(thread, await self._store.session_of(thread), taint.outside)
+        return ChangeSource(thread, await self._store.session_of(thread, self.owner), taint.outside)
 
     async def _keep(self, before: Mapping[str, PromptFile], after: Mapping[str, PromptFile], free: bool) -> bool:
         changed = [row for name, row in after.items() if row is not before.get(name)]
@@ -165,6 +180,7 @@ class WatchedFiles:
     def _note(self, found: Contents, rows: Mapping[str, PromptFile], lasts: bool) -> None:
         held = [row.held for row in rows.values() if row.held]
         self._found = found
+        self._rows = rows
         self._unsettled = bool(held) or lasts
         self.unasked = any(not each.asked for each in held)
         self.names = tuple(each.name for each in held)
@@ -172,7 +188,7 @@ class WatchedFiles:
         self.accepted = self.accepted if accepted == self.accepted else accepted
 
     async def _row(self, held: Held) -> PromptFile | None:
-        rows = await self._store.watched(self.place)
+        rows = await self._watched()
         return next((row for row in rows if row.held and row.held.id == held.id), None)
 
     async def _decide(self, held: Held, allow: bool) -> str:
@@ -185,15 +201,16 @@ class WatchedFiles:
         while row and not await self._store.keep_watched(self.place, [settled(row, allow)]):
             row = await self._row(held)  # somebody was told of it in this moment, or has seen that it is put back
         if allow:
-            when = "in new conversations" if is_skill_file(held.name) else "from the next turn on"
+            settled_sections = is_skill_file(held.name) or is_memory_file(held.name)
+            when = "in new conversations" if settled_sections else "from the next turn on"
             return f"{held.name} is accepted as it is now; models are told it {when}."
         return f"{held.name} is again as it was.{kept and f' What was taken out of it is kept as {kept}.'}"
 
     async def _put_back(self, held: Held) -> str:
         """Have the file hold what was accepted; returns where what it held is kept."""
-        if len(held.accepted.content or b"") >= BYTES:
+        if len(held.accepted.content or b"") >= self.longest:
             raise MailRefused(TOO_LONG.format(held.name))
-        kept = await self._files.put(self._owner, held.found.content, held.name) if held.found.content else ""
+        kept = await self._files.put(self.owner, held.found.content, held.name) if held.found.content else ""
         try:
             await asyncio.to_thread(_put, self._workspace, held.name, held.accepted.content, held.id)
         except (OSError, ToolError) as error:

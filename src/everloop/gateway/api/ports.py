@@ -12,6 +12,7 @@ from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
 from ...ports.listening import ChannelRow
+from ...ports.remembering import OwnMemory
 from ...ports.skills import SkillInstaller
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
@@ -289,6 +290,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def sessions(self) -> SessionFinder: ...
+
+    @property
+    def memory(self) -> OwnMemory: ...
 
     @property
     def largest_file(self) -> int: ...

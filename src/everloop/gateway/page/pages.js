@@ -20,6 +20,7 @@ const PAGES = [
   { name: "outbox", group: "reach", least: "owner", open: async () => { await styled("outbox.css"); return new (await import("./outbox.js")).OutboxPage(); } },
   { name: "people", group: "house", least: "admin", open: async (at) => new (await import("./people.js")).PeoplePage(at.me.role) },
   { name: "access", group: "house", least: "user", open: async (at) => new (await import("./access.js")).AccessTab(at.me) },
+  { name: "memory", group: "agent", least: "user", open: async () => { await styled("memory.css"); return new (await import("./memory.js")).MemoryPage(); } },
   { name: "files", group: "house", least: "user", open: async (at) => { await styled("own-files.css"); return new (await import("./own-files.js")).OwnFilesPage(at.me.role); } },
   { name: "usage", group: "house", least: "user", open: async (at) => new (await import("./usage.js")).UsagePage(at.me.role) },
   { name: "audit", group: "house", least: "owner", open: async () => { await styled("audit.css"); return new (await import("./audit.js")).AuditPage(); } },

@@ -7,6 +7,7 @@ from . import (
     delivery,
     files,
     leaving,
+    memory,
     models,
     own,
     own_secrets,
@@ -29,5 +30,6 @@ TABLE = (
     *channels.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *memory.ROUTES,
     *audit.ROUTES,
 )
