@@ -48,6 +48,10 @@ class NoEmbedder:
 NO_EMBEDDER = NoEmbedder()
 
 
+def finds_by_meaning(settings: Settings) -> bool:
+    return bool(settings.agents.defaults.embedding_model) or is_installed()
+
+
 def how_recalled(settings: Settings) -> str:
     """By what facts are found, in a sentence."""
     if model := settings.agents.defaults.embedding_model:

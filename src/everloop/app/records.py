@@ -37,7 +37,7 @@ from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
-from .recall import NO_EMBEDDER
+from .recall import NO_EMBEDDER, finds_by_meaning
 from .tools import sandbox_of
 
 
@@ -69,7 +69,8 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
         watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
-        memory = MemoryBook(store, memory_files(folder, settings, store, watched, SystemClock()), SystemClock())
+        views, finder = memory_files(folder, settings, store, watched, SystemClock()), Recall(store, NO_EMBEDDER)
+        memory = MemoryBook(store, views, SystemClock(), finder, lambda: finds_by_meaning(settings))
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)

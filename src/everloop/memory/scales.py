@@ -1,5 +1,6 @@
 """How alike a model finds what means the same, and what has nothing to do with each other. The numbers of ranking.py
-were found with the built-in one; another's cosines are brought to those, by what it makes of a few pairs that are known."""
+were found with the built-in one; another's cosines are brought to those, by what it makes of pairs that are known.
+"""
 
 from collections.abc import Sequence
 from math import sqrt
