@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from ..ports.consolidation import Unconsolidated
 from ..ports.jobs import CONSOLIDATE
 from ..ports.memory import (
     DOCUMENTS,
@@ -18,7 +19,6 @@ from ..ports.memory import (
     MemoryChange,
     MemoryDocument,
     MemoryVersion,
-    Unconsolidated,
 )
 from ..readings.words import terms_of
 from .codec import list_of

@@ -164,15 +164,15 @@ def exec_tool(shell: Shell) -> Tool:
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
         context: CallContext,
-        timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = _SECONDS,
-        cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
+        timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = _SECONDS,
+        cwd: Annotated[str, "The folder to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
         why: Annotated[str, "What it is for, if a person may be asked"] = "",
     ) -> Shown:
         """Run a shell command in the workspace, in a sandbox.
 
-        It sees the workspace and the system's programs, and nothing else of this machine. When it ends, whatever it
-        has started ends too; for what must go on, use background.
+        It sees the workspace and the system's programs alone. What it has started ends with it; for what must go on,
+        use background.
         """
         if "\0" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND:
             raise ToolError("a command holds no NUL and at most 120,000 bytes; write a longer one into a file")
