@@ -13,7 +13,7 @@ from .write_file import write
 def create_document_tool(changes: Changes) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def create_document(
-        path: Annotated[str, "Path in the workspace; its ending says the kind: .md .txt .csv .html .docx .pdf .xlsx"],
+        path: Annotated[str, "Path; its ending is the kind: .md .txt .csv .html .docx .pdf .xlsx"],
         context: CallContext,
         content: Annotated[str, "The text, in Markdown"] = "",
         sheets: Annotated[

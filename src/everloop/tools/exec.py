@@ -167,7 +167,7 @@ def exec_tool(shell: Shell) -> Tool:
         timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = _SECONDS,
         cwd: Annotated[str, "The folder to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
-        why: Annotated[str, "What it is for, if a person may be asked"] = "",
+        why: Annotated[str, "What it is for"] = "",
     ) -> Shown:
         """Run a shell command in the workspace, in a sandbox.
 
@@ -196,7 +196,7 @@ def exec_output_tool(shell: Shell) -> Tool:
         id: Annotated[str, "As exec has told"],
         context: CallContext,
         offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
-        wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
+        wait: Annotated[int, "Seconds to wait for more", Meta(ge=0)] = 0,
     ) -> Shown:
         """Read what a command in the background has said, and whether it still runs."""
         seconds = min(wait, shell.longest)
@@ -214,7 +214,7 @@ def exec_input_tool(shell: Shell) -> Tool:
         text: Annotated[str, "What to write; end a line with a newline"],
         context: CallContext,
     ) -> Shown:
-        """Write into the standard input of a command in the background."""
+        """Write to the input of a command in the background."""
         data = text.encode("utf-8", "replace")
         try:
             await shell.sandbox.input(context.thread, _checked(id), data.decode())
@@ -228,7 +228,7 @@ def exec_input_tool(shell: Shell) -> Tool:
 def exec_stop_tool(shell: Shell) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER)
     async def exec_stop(id: Annotated[str, "As exec has told"], context: CallContext) -> str:
-        """End a command in the background, with everything that it has started."""
+        """End a command in the background, with all that it started."""
         ended = await shell.sandbox.stop(context.thread, _checked(id))
         return "It has been ended." if ended else "It was not running."
 
