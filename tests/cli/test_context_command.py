@@ -31,7 +31,7 @@ async def shown(person: Person, part: str) -> str:
 async def test_before_anything_is_said_it_shows_what_would_be_told(person):
     told = await looked(person)
     assert (told["session"], told["thread"], told["used"] > 2000, told["counted"]) == ("cli:direct", "", True, False)
-    assert names(told) == ["identity", "tools", "messages", "tail"]
+    assert names(told) == ["identity", "skills", "tools", "messages", "tail"]
     assert told["prefix"] == {"changed": [], "at": 0, "coming": []}
     assert not (person.home / "workspace").exists()  # looking makes nothing
 

@@ -30,6 +30,7 @@ async def test_what_the_gateway_itself_runs_for_long_is_supervised_and_seen(tmp_
         "lanes mail",
         "lanes leases",
         "lanes expiry",
+        "fact vectors",
         "scheduler",
         "memory",
         "titles",

@@ -62,7 +62,7 @@ async def test_a_fault_in_an_outbox_is_told_and_ends_nothing_and_the_next_answer
     answers = ("answers", "running", 0)
     # The fake has nothing to listen to, so that its listening ends by itself.
     lease = ("lease fake", "running", 0)
-    lanes = [(name, "running", 0) for name in ("keys", "lanes mail", "lanes leases", "lanes expiry")]
+    lanes = [(name, "running", 0) for name in ("keys", "lanes mail", "lanes leases", "lanes expiry", "fact vectors")]
     assert before == [*lanes, *scheduler, lease, ("outbox fake", "running", 0), ("channel fake", "running", 0), answers]
     assert after == [*lanes, *scheduler, lease, ("outbox fake", "running", 0), ("channel fake", "ended", 0), answers]
     assert caplog.text.count("Reached: outbox.settled") == 1

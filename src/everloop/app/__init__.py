@@ -15,6 +15,9 @@ from ..core.turn import Finished
 from ..errors import HomeError
 from ..files.pictures import fit
 from ..memory.book import MemoryBook
+from ..memory.embedding import KIND as EMBED
+from ..memory.embedding import FactEmbedding
+from ..memory.recall import Recall
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..ports.jobs import DELETE, ERASE
 from ..ports.tools import Tool
@@ -59,6 +62,7 @@ from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
+from .recall import HouseEmbedder, how_recalled
 from .skill_desk import SkillDesk
 from .spans import tell_a_collector
 from .tidying import daily, workers
@@ -175,7 +179,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     personal = PersonalSecrets(store)
     await personal.look()
     credentials = PersonalCredentials(personal, opened.vault_of)
-    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials)
+    embedder = HouseEmbedder(lambda: live.now, store, lambda: budgets, people, loads=given.embeds)
+    recall = Recall(store, embedder)
+    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall)
     live = LiveHouse(opened, builder, await builder.make(settings))
     traits = builder.channels
     own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
@@ -213,6 +219,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         approvers=Approvers(store, traits, given.roles),
         budgets=budgets,
         own_keys=own_keys,
+        facts=recall,
     )
     lanes = Lanes(
         store,
@@ -227,7 +234,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     assert builder.memory is not None  # it was made with the first tools
-    memory = MemoryBook(store, builder.memory, clock)
+    memory = MemoryBook(store, builder.memory, clock, recall, lambda: how_recalled(live.now.settings))
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
     folders = HomeFoldersOf(home, workspace_of(settings, home), storage.files, storage.shelves)
@@ -275,9 +282,13 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     # It ends after the lanes, which begin to close at once.
     stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, look_at_own)).end)
     await stack.enter_async_context(lanes)
+    embedding = FactEmbedding(store, embedder, clock, given.whose)
     work = {**workers(store, home, deletions, erasures), KIND: titles.work}
     if given.whose:
         work = {DELETE: deletions.work, ERASE: erasures.work}
+    if given.embeds:
+        work[EMBED] = embedding.work
+        supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     stack.push_async_callback(supervisor.start("memory", partial(consolidation.run, work)).end)
     if not given.whose:

@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from ..core.people import OWNER, Role
 from ..errors import ModelMissing, SettingsError
+from ..memory.recall import Recall
 from ..memory.views import MOST, PATHS
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
+from ..ports.memory import FactFinder
 from ..ports.tools import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
@@ -48,6 +50,7 @@ from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .recall import NO_EMBEDDER
 from .settled import SettledSections
 from .skills import HouseSkills
 from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
@@ -94,6 +97,7 @@ class Overrides(Struct, frozen=True):
     roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
     warms: bool = True  # a model that runs in this process is loaded beside everything else
+    embeds: bool = True  # what is remembered; a process that answers once finds it by its words
     listens: bool = False  # at the channels that the settings name
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
@@ -112,7 +116,9 @@ class Builder:
         supervisor: Supervisor,
         stack: AsyncExitStack,
         credentials: PersonalCredentials | None = None,
+        facts: FactFinder | None = None,
     ) -> None:
+        self._facts = facts or Recall(opened.store, NO_EMBEDDER)
         self._credentials = credentials
         self.vault = opened.vault
         self._home = opened.home
@@ -275,6 +281,7 @@ class Builder:
             open_channels=self.open_channels,
             clock=self._given.clock or MACHINE,
             memory_changed=self.memory_changed,
+            facts=self._facts,
             skills=self.skills,
         )
 

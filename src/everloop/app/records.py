@@ -14,6 +14,7 @@ from ..core.people import OWNER
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
 from ..memory.book import MemoryBook
+from ..memory.recall import Recall
 from ..ports import Files, Store, Vault
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
@@ -36,6 +37,7 @@ from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
+from .recall import NO_EMBEDDER, how_recalled
 from .tools import sandbox_of
 
 
@@ -67,7 +69,9 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
         watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
-        memory = MemoryBook(store, memory_files(folder, settings, store, watched, SystemClock()), SystemClock())
+        clock, finder = SystemClock(), Recall(store, NO_EMBEDDER)  # whoever looks once does not load an embedder
+        views = memory_files(folder, settings, store, watched, clock)
+        memory = MemoryBook(store, views, clock, finder, lambda: how_recalled(settings))
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
@@ -97,15 +101,15 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
 async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     """For commands that show what models are told. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
-        given = Overrides(waits=True, warms=False)
+        given = Overrides(waits=True, warms=False, embeds=False)
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
         assert builder.prompt_files is not None  # with the memory, they were made just now
         assert builder.memory is not None
         await builder.memory.told_to(OWNER)
-        held = builder.prompt_files.names
-        yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)
+        people, facts = KnownPeople(opened.store), Recall(opened.store, NO_EMBEDDER)
+        yield View(opened.store, built.models, built.briefer, people, builder.prompt_files.names, facts)
 
 
 @asynccontextmanager

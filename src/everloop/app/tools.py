@@ -40,6 +40,7 @@ from ..ports import (
 )
 from ..ports.channel import DOORS, Traits
 from ..ports.events import ToolOutput
+from ..ports.memory import FactFinder
 from ..ports.outbox import SentAnswers
 from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Tool
@@ -57,6 +58,7 @@ from ..tools.load_file import load_file_tool
 from ..tools.marks import MARKS, Marks
 from ..tools.message import message_tool
 from ..tools.produced import ProducedFiles
+from ..tools.recall import recall_tool
 from ..tools.remember import memory_tools
 from ..tools.run_python import run_python_tool
 from ..tools.sandbox.exposure import why_not_there
@@ -146,6 +148,7 @@ def build_tools(
     open_channels: Mapping[str, Channel] = {},
     clock: Clock = MACHINE,
     memory_changed: Changed = tell_nobody,
+    facts: FactFinder | None = None,
     skills: SkillFolders | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
@@ -191,6 +194,7 @@ def build_tools(
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
         *(memory_tools(remembering) if remembering and settings.memory.enabled else ()),
+        *([recall_tool(facts, store, max_chars)] if store and facts else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
     ]

@@ -12,7 +12,7 @@ from ..errors import MailRefused
 from ..ports.skills import SkillReview, SkillRow, SkillShown
 from ..readings.visible import in_one_line, visible
 from .table import table, to_json
-from .terminal import Terminal, WrongUse
+from .terminal import Terminal, WrongUse, show_prompt
 
 MORE = (
     "A SOURCE is a folder, an archive (zip, tar, tar.gz, …) or a repository: https://…, ssh://… or file:///…, with "
@@ -86,8 +86,7 @@ async def _install(desk: SkillDesk, who: str, given: argparse.Namespace, termina
 
 
 def _typed(prompt: str) -> str:
-    sys.stderr.write(prompt)
-    sys.stderr.flush()
+    show_prompt(prompt)
     return sys.stdin.readline().strip().lower()
 
 

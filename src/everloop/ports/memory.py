@@ -5,7 +5,7 @@ A fact that stands in MEMORY.md is a line of it, word for word; one that does no
 changes one of the two changes both, in one transaction (memory/lines.py says how).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -149,4 +149,13 @@ class FactFinder(Protocol):
     async def find(self, owner: str, query: str, limit: int) -> list[FactHit]:
         """The facts of a principal that a question means and that are still true, the likeliest first; none rather than
         what only stands near. Raises StoreError."""
+        ...
+
+
+class FactTeller(Protocol):
+    """What is remembered and meant by what people have just said, for the tail of a prompt."""
+
+    async def told(self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int) -> str:
+        """In so many characters, each fact with where it is known from; "" if there is nothing. What is `shown`
+        already is left out. For a principal of whom nothing is remembered, nothing is done. Raises StoreError."""
         ...

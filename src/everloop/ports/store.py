@@ -10,6 +10,7 @@ from .consolidation import Consolidations
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
+from .fact_search import FactVectors, FactWords
 from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
@@ -59,6 +60,8 @@ class Store(
     StateBoxes,
     Memory,
     Consolidations,
+    FactWords,
+    FactVectors,
     Audit,
     Activity,
     Protocol,

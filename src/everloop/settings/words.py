@@ -5,7 +5,7 @@ ABOUT = {
     "agents.defaults.fallbacks": "Models or presets that are asked, in this order, when it cannot answer",
     "agents.defaults.small_model": "Writes summaries and titles; empty: whoever answers, and no titles",
     "agents.defaults.titles": "Let the small model name new conversations of the page; one call for each",
-    "agents.defaults.embedding_model": "Turns texts into vectors; empty: none",
+    "agents.defaults.embedding_model": "Finds facts by their meaning; empty: the built-in one",
     "agents.defaults.system_prompt": "Who the agent is, in place of everloop's own words",
     "agents.defaults.max_tokens": "Tokens that an answer may have",
     "agents.defaults.temperature": "From 0 to 2; empty leaves it to the host",

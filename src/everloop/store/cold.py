@@ -14,6 +14,7 @@ from .deleting import DeletedRows
 from .directory import DirectoryRows
 from .erasing import ErasingRows
 from .expired import ExpiredRows
+from .fact_vectors import FactVectorRows
 from .file_records import FileRecordRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -54,5 +55,6 @@ class ColdStore(
     AuditRows,
     ErasingRows,
     MemoryRows,
+    FactVectorRows,
 ):
     """What a store does that no turn waits for."""

@@ -4,12 +4,14 @@ Words are rows here, and not an index of the database's own: facts are short, so
 the same by the same statements.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from ..ports.consolidation import Unconsolidated
+from ..ports.fact_search import WordHolders
 from ..ports.jobs import CONSOLIDATE
 from ..ports.memory import (
     DOCUMENTS,
@@ -27,10 +29,12 @@ from .memory_edits import Edit, edit_between, undone, without_words
 from .spent import note_spent
 
 PURPOSE = "memory"  # what a model was asked for
+SECONDS = 1.0  # for which it is believed that nothing is remembered of somebody
+STRANGERS = 10_000  # of whom that is known
 
 _MOVE = "UPDATE threads SET consolidated = $3 WHERE id = $1 AND consolidated = $2"
 _THEM = "IN (SELECT value FROM {each}($2{json}))"
-_FACT = (
+FACT = (
     "id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, marked, at, version "
     "FROM facts WHERE owner = $1"
 )
@@ -56,18 +60,41 @@ class MemoryRows(Database):
         rows = await self._glance("SELECT version FROM memories WHERE owner = $1", owner)
         return int(rows[0][0]) if rows else 0
 
+    async def has_memory(self, owner: str) -> bool:
+        now = time.monotonic()
+        if self._without.get(owner, 0.0) > now:
+            return False
+        if await self.memory_version(owner):
+            return True
+        if len(self._without) > STRANGERS:
+            self._without.clear()
+        self._without[owner] = now + SECONDS
+        return False
+
+    @cached_property
+    def _without(self) -> dict[str, float]:
+        """Of whom nothing was remembered when it was last looked, and until when that is believed."""
+        return {}
+
+    async def count_facts(self, owner: str) -> int:
+        [(count,)] = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
+        return int(count)
+
     async def change_memory(self, owner: str, change: MemoryChange) -> int:
-        return await self._do(partial(_change, owner, change))
+        try:
+            return await self._do(partial(_change, owner, change))
+        finally:
+            self._without.pop(owner, None)
 
     async def facts(
         self, owner: str, *, ids: Sequence[str] | None = None, ended: bool = False, limit: int = 1000, skip: int = 0
     ) -> list[Fact]:
         true = "" if ended else " AND until = 0"
         if ids is not None:
-            rows = await self._ask(f"SELECT {_FACT} AND id {_THEM}{true}", owner, list_of(ids))
-            return sorted(map(_fact, rows), key=lambda fact: list(ids).index(fact.id))
-        rows = await self._ask(f"SELECT {_FACT}{true} ORDER BY at DESC, id LIMIT $2 OFFSET $3", owner, limit, skip)
-        return [_fact(row) for row in rows]
+            rows = await self._ask(f"SELECT {FACT} AND id {_THEM}{true}", owner, list_of(ids))
+            return sorted(map(fact_in, rows), key=lambda fact: list(ids).index(fact.id))
+        rows = await self._ask(f"SELECT {FACT}{true} ORDER BY at DESC, id LIMIT $2 OFFSET $3", owner, limit, skip)
+        return [fact_in(row) for row in rows]
 
     async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
         counted = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
@@ -81,6 +108,17 @@ class MemoryRows(Database):
         for word, fact in await self._ask(" UNION ALL ".join(parts), owner, *words) if parts else ():
             found[word].append(fact)
         return int(counted[0][0]), dict(found)
+
+    async def word_holders(self, owner: str, words: Sequence[str], limit: int) -> dict[str, WordHolders]:
+        counted = f"SELECT word, count(*) FROM fact_words WHERE owner = $1 AND word {_THEM} GROUP BY word"
+        counts = {word: int(count) for word, count in await self._ask(counted, owner, list_of(words))}
+        telling = [word for word, count in counts.items() if count <= limit]
+        telling = telling or sorted(counts, key=lambda word: (counts[word], word))[:1]
+        held: defaultdict[str, list[str]] = defaultdict(list)
+        holders = f"SELECT word, fact FROM fact_words WHERE owner = $1 AND word {_THEM} LIMIT $3"
+        for word, fact in await self._ask(holders, owner, list_of(telling), limit * len(telling)) if telling else ():
+            held[word].append(fact)
+        return {word: WordHolders(counts[word], tuple(held[word])) for word in counts}
 
     async def document(self, owner: str, name: str) -> MemoryDocument:
         return await _document(self._ask, owner, name)
@@ -238,6 +276,7 @@ async def _forget(ask: Ask, owner: str, change: MemoryChange) -> None:
     if change.removed:
         for table, column in (("facts", "id"), ("fact_words", "fact"), ("fact_vectors", "fact")):
             await ask(f"DELETE FROM {table} WHERE owner = $1 AND {column} {_THEM}", owner, list_of(change.removed))
+        await ask("UPDATE memories SET removed = version WHERE owner = $1", owner)
         ends = f"UPDATE facts SET replaced_by = '' WHERE owner = $1 AND replaced_by {_THEM}"
         await ask(ends, owner, list_of(change.removed))
     for thread, seq in change.hidden:
@@ -285,7 +324,7 @@ async def _edits(ask: Ask, owner: str, name: str, after: int) -> list[Edit]:
     return [Edit(*row) for row in rows]
 
 
-def _fact(row: Any) -> Fact:
+def fact_in(row: Any) -> Fact:
     id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, marked, at, version = row
     return Fact(
         id=id,
