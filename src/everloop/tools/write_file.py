@@ -20,7 +20,7 @@ def write_file_tool(changes: Changes) -> Tool:
         context: CallContext,
         expected_sha: ExpectedSha = None,
     ) -> Result:
-        """Write a text file: create it, with the folders above it, or replace all that it holds."""
+        """Write a text file, with the folders above it, or replace it."""
         return await write(changes, path, encoded(content), context, expected_sha)
 
     return write_file
