@@ -129,11 +129,6 @@ class Memory(Protocol):
         """The newest first; with `ended` also those that are true no longer."""
         ...
 
-    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
-        """How many facts are true, and for each of the words the ids of those that hold it, at most so many, the newest
-        first."""
-        ...
-
     async def document(self, owner: str, name: str) -> MemoryDocument: ...
 
     async def document_at(self, owner: str, name: str, version: int) -> str | None:
@@ -148,10 +143,6 @@ class Memory(Protocol):
         """Conversations in which nothing was said for so many seconds since something new was, that were left, or with
         so many entries at least that are not consolidated; of one owner or of all. Nothing runs in them. Those that
         people have put aside, those that work for a call, and those that a job waits to consolidate are passed over."""
-        ...
-
-    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
-        """Those that hold most of these words, the most first; with `ended` also those that are true no longer."""
         ...
 
     async def pass_over(self, thread: str, after: int, upto: int) -> bool:
