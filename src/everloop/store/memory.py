@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from ..ports.consolidation import Unconsolidated
 from ..ports.fact_search import WordHolders
 from ..ports.jobs import CONSOLIDATE
 from ..ports.memory import (
@@ -20,7 +21,6 @@ from ..ports.memory import (
     MemoryChange,
     MemoryDocument,
     MemoryVersion,
-    Unconsolidated,
 )
 from ..readings.words import terms_of
 from .codec import list_of

@@ -164,15 +164,15 @@ def exec_tool(shell: Shell) -> Tool:
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
         context: CallContext,
-        timeout: Annotated[int, "Seconds that it has", Meta(ge=1)] = _SECONDS,
-        cwd: Annotated[str, "Where in the workspace"] = ".",
-        background: Annotated[bool, "Do not wait for it: see exec_output"] = False,
-        why: Annotated[str, "What it is for, if a person may be asked"] = "",
+        timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = _SECONDS,
+        cwd: Annotated[str, "The folder to run it in"] = ".",
+        background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
+        why: Annotated[str, "What it is for"] = "",
     ) -> Shown:
         """Run a shell command in the workspace, in a sandbox.
 
-        It sees the workspace and the system's programs, no more. When it ends, all that it has started ends too; for
-        what must go on, use background.
+        It sees the workspace and the system's programs alone. What it has started ends with it; for what must go on,
+        use background.
         """
         if "\0" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND:
             raise ToolError("a command holds no NUL and at most 120,000 bytes; write a longer one into a file")
@@ -214,7 +214,7 @@ def exec_input_tool(shell: Shell) -> Tool:
         text: Annotated[str, "What to write; end a line with a newline"],
         context: CallContext,
     ) -> Shown:
-        """Write into the standard input of a command in the background."""
+        """Write to the input of a command in the background."""
         data = text.encode("utf-8", "replace")
         try:
             await shell.sandbox.input(context.thread, _checked(id), data.decode())

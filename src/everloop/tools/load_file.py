@@ -33,9 +33,9 @@ def load_file_tool(workspace: Workspace, files: Files, records: FileRecords, quo
         file: Annotated[str, "Its file:… reference, or its name"],
         context: CallContext,
         path: Annotated[str, "Where to put it; else under its own name"] = "",
-        replace: Annotated[bool, "Replace one that is there"] = False,
+        replace: Annotated[bool, "Replace a file that is there"] = False,
     ) -> Shown:
-        """Bring a file that came with a message into the workspace, for exec and run_python."""
+        """Bring a file that came with a message into the workspace."""
         owner = context.principal
         ref, name = await _meant(records, owner, file)
         browser = WorkspaceBrowser(workspace, files, owner, _LARGEST, quota_of)

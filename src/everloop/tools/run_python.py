@@ -28,9 +28,9 @@ def run_python_tool(shell: Shell) -> Tool:
     async def run_python(
         code: Annotated[str, "The whole program"],
         context: CallContext,
-        timeout: Annotated[int, "Seconds that it has", Meta(ge=1)] = 60,
+        timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = 60,
     ) -> Shown:
-        """Run a Python program, in the same sandbox as exec.
+        """Run a Python program in the workspace, in the same sandbox as exec.
 
         What it prints is the result. It has the standard library and the system's packages.
         """
