@@ -10,6 +10,7 @@ from typing import Protocol
 
 from ..errors import MailRefused
 from ..ports import Archive, Clock, Log
+from ..ports.fact_search import FactWords
 from ..ports.memory import (
     MEMORY,
     Fact,
@@ -35,7 +36,7 @@ LEAST_ID = 4  # characters by which a fact is named
 CHANGED = "the memory was changed meanwhile; look at it again"
 
 
-class BookStore(Memory, Archive, Log, Protocol):
+class BookStore(Memory, FactWords, Archive, Log, Protocol):
     """What is remembered, and the conversations that it comes from."""
 
 

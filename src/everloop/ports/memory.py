@@ -116,11 +116,6 @@ class Memory(Protocol):
         """The newest first; with `ended` also those that are true no longer."""
         ...
 
-    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
-        """How many facts are true, and for each of the words the ids of those that hold it, at most so many, the newest
-        first."""
-        ...
-
     async def document(self, owner: str, name: str) -> MemoryDocument: ...
 
     async def document_at(self, owner: str, name: str, version: int) -> str | None:
@@ -129,10 +124,6 @@ class Memory(Protocol):
 
     async def memory_versions(self, owner: str, *, limit: int = 50, before: int = 0) -> list[MemoryVersion]:
         """The newest first; `before` a version, where it is not 0."""
-        ...
-
-    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
-        """Those that hold most of these words, the most first; with `ended` also those that are true no longer."""
         ...
 
 

@@ -96,19 +96,6 @@ class MemoryRows(Database):
         rows = await self._ask(f"SELECT {FACT}{true} ORDER BY at DESC, id LIMIT $2 OFFSET $3", owner, limit, skip)
         return [fact_in(row) for row in rows]
 
-    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
-        counted = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
-        parts = [
-            f"SELECT * FROM (SELECT CAST(${place} AS TEXT) AS word, w.fact AS fact FROM fact_words w JOIN facts f "
-            f"ON f.owner = w.owner AND f.id = w.fact WHERE w.owner = $1 AND w.word = ${place} AND f.until = 0 "
-            f"ORDER BY f.at DESC, f.id LIMIT {int(limit)}) AS holders{place}"
-            for place in range(2, 2 + len(words))
-        ]
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for word, fact in await self._ask(" UNION ALL ".join(parts), owner, *words) if parts else ():
-            found[word].append(fact)
-        return int(counted[0][0]), dict(found)
-
     async def word_holders(self, owner: str, words: Sequence[str], limit: int) -> dict[str, WordHolders]:
         counted = f"SELECT word, count(*) FROM fact_words WHERE owner = $1 AND word {_THEM} GROUP BY word"
         counts = {word: int(count) for word, count in await self._ask(counted, owner, list_of(words))}
