@@ -33,7 +33,7 @@ def edit_file_tool(changes: Changes) -> Tool:
         context: CallContext,
         expected_sha: ExpectedSha = None,
     ) -> Result:
-        """Replace one piece of a text file. Give enough of the surrounding lines that old_text occurs only once."""
+        """Replace one piece of a text file; old_text must occur in it only once."""
         seen = await changes.look(path, LARGEST)
         text = text_of(path, seen)
         old, new = as_lines_end(text, old_text, new_text)
