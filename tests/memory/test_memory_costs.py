@@ -1,5 +1,6 @@
 """What remembering costs, who pays for it, and what happens when nobody can, or no model answers."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,12 @@ def in_order(lines: Sequence[Line]):
 
 
 async def results(agent: Any, owner: str = "owner") -> list[tuple[str, str]]:
-    rows = [row for row in await agent.store.jobs(owner) if row.job.kind == "consolidate"]
-    return [(row.state, row.result.split(":")[0]) for row in rows]
+    """Of all consolidations, when none is being worked on."""
+    while True:
+        rows = [row for row in await agent.store.jobs(owner) if row.job.kind == "consolidate"]
+        if all(row.state != "working" for row in rows):
+            return [(row.state, row.result.split(":")[0]) for row in rows]
+        await asyncio.sleep(0.01)
 
 
 async def test_it_is_told_as_memory_and_what_a_day_may_use_bounds_it(tmp_path: Path):
