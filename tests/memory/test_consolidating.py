@@ -122,8 +122,10 @@ async def test_jobs_and_guests_alone_are_not_remembered(tmp_path: Path):
         gus = Inbound(Address.parse("api:gus"), "e1", Said(said("I live in Rome"), "gus", "api:gus"), "gus")
         await agent.tell(gus)
         await model.called(2)
+        await pass_time(clock)  # its answer is written
         await pass_time(clock, 3600)
         await settled(agent.store, "owner", "gus")
+        assert await agent.store.unconsolidated(0.0, 1, 10) == []  # they were looked at
         versions = [await agent.store.memory_version(owner) for owner in ("owner", "gus")]
     assert (extractions(model), versions) == ([], [0, 0])
 
@@ -201,6 +203,7 @@ async def test_what_somebody_says_to_the_owner_s_bot_is_their_memory_and_not_the
     async with open_desk(tmp_path / "home", provider=model, clock=clock, roles={"discord:7": Role.USER}) as agent:
         await agent.tell(Inbound(where, "e1", Said(said("I live in Rome"), "discord:7", str(where)), "owner"))
         await model.called(1)
+        await pass_time(clock)  # its answer is written
         await pass_time(clock, 3600)
         await settled(agent.store, "owner", "discord:7")
         kept = {who: [each.text for each in await agent.store.facts(who)] for who in ("owner", "discord:7")}
