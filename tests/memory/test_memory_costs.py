@@ -35,7 +35,7 @@ def in_order(lines: Sequence[Line]):
 
 async def results(agent: Any, owner: str = "owner") -> list[tuple[str, str]]:
     rows = [row for row in await agent.store.jobs(owner) if row.job.kind == "consolidate"]
-    return [(row.state, row.result.split(":")[0]) for row in rows]
+    return sorted((row.state, row.result.split(":")[0]) for row in rows)
 
 
 async def test_it_is_told_as_memory_and_what_a_day_may_use_bounds_it(tmp_path: Path):
