@@ -47,6 +47,7 @@ TOOLS = {
     "read_history": (Effect.READ, Role.USER),
     "web_search": (Effect.READ, Role.USER),
     "message": (Effect.KEYED, Role.GUEST),
+    "spawn": (Effect.KEYED, Role.USER),
     "react": (Effect.IDEMPOTENT, Role.GUEST),
     "edit_message": (Effect.IDEMPOTENT, Role.USER),
     "delete_message": (Effect.IDEMPOTENT, Role.USER),

@@ -24,6 +24,7 @@ from ..runtime.approvals import Approvals
 from ..runtime.approvers import Approvers
 from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Toolbox
+from ..runtime.children import Children
 from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
@@ -35,6 +36,7 @@ from ..runtime.lanes import Lanes
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople, Speakers
 from ..runtime.scheduler import Scheduler, Worker
+from ..runtime.seats import Seats
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
@@ -58,6 +60,7 @@ from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
 from .spans import tell_a_collector
+from .subagents import seat_caps, task_limits
 from .tidying import daily, workers
 from .tools import check_workspace
 from .whereabouts import listening_at
@@ -195,6 +198,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=budgets,
         own_keys=own_keys,
     )
+    leave = live.now.toolset.leave
+    children = Children(toolbox, bus, store, lambda: task_limits(live.now.settings.agents), leave)
     driver = Driver(
         store,
         bus,
@@ -210,6 +215,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         approvers=Approvers(store, traits, given.roles),
         budgets=budgets,
         own_keys=own_keys,
+        children=children,
     )
     lanes = Lanes(
         store,
@@ -221,6 +227,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         grace=settings.agents.shutdown_seconds,
         acting=acting,
         clock=clock,
+        seats=Seats(lambda: seat_caps(live.now.settings.agents)),
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
@@ -240,7 +247,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         kept=personal.names,
     )
     longest = settings.agents.defaults.max_message_chars
-    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
+    inbox = Inbox(store, bus, lanes, commands, longest, leave, Speakers(store, people))
     rules = PolicyRules(store, lambda: live.now.settings.users.strangers, given.roles, clock)
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
     voice = VoiceMessages(live.transcriber, budgets, people, store)

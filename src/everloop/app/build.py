@@ -24,7 +24,7 @@ from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..settings import Preset, Settings, Tools, unused, workspace_of
+from ..settings import Preset, Settings, unused, workspace_of
 from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
@@ -42,6 +42,7 @@ from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .subagents import TaskBriefer
 from .tools import Kits, Later, Toolset, build_tools, check_workspace
 from .waiting_models import WaitingModels, absent, sentence_of
 
@@ -125,7 +126,7 @@ class Builder:
         self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
         self.prompt_files: WatchedFiles | None = None  # is made with the first tools
-        self._last: tuple[Tools, int, Toolset] | None = None
+        self._last: tuple[tuple[object, ...], Toolset] | None = None
         stack.push_async_callback(self._close_in_process)
 
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
@@ -147,7 +148,7 @@ class Builder:
             settings,
             choice.model,
             choice.models,
-            PersonaBriefer(plain, personas, self._home),
+            TaskBriefer(plain, PersonaBriefer(plain, personas, self._home), settings.agents.profiles),
             toolset,
             kits,
             library=choice.library,
@@ -200,11 +201,12 @@ class Builder:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
-        if self._last and self._last[:2] == (settings.tools, results):
-            return self._last[2]
+        made_of = settings.tools, settings.agents.profiles, settings.agents.tasks, results
+        if self._last and self._last[0] == made_of:
+            return self._last[1]
         commands = self._first.commands if self._first else None
         toolset = self._toolset(settings, results, workspace_of(settings, self._home), commands)
-        self._last = (settings.tools, results, toolset)
+        self._last = made_of, toolset
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
             self._first = toolset

@@ -20,6 +20,7 @@ from .outbox import Outgoing, SentAnswers
 from .polled import Polled
 from .removal import Removal
 from .taints import Taints
+from .tasks import Tasks
 from .vault import Secrets
 
 
@@ -44,6 +45,7 @@ class Store(
     Removal,
     Grants,
     Taints,
+    Tasks,
     Secrets,
     Ledger,
     Budgets,

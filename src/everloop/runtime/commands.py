@@ -15,7 +15,7 @@ from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, P
 from ..ports.audit import acting, acting_as
 from ..ports.conversation import Deed
 from ..ports.permission import Grant
-from ..ports.rows import Action, SpentRow
+from ..ports.rows import COUNT, Action, SpentRow
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
@@ -110,7 +110,7 @@ class SlashCommands:
                 return CommandEffect(inbound, "new", "New session started.")
             case "/stop":
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
-                return CommandEffect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
+                return CommandEffect(stopping, "stop", f"⏹ Stopped {COUNT} task(s).", "No active task to stop.")
             case "/model":
                 if rest:
                     return await self._choose(rest, inbound, letter)

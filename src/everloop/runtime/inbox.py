@@ -8,12 +8,14 @@ from msgspec import structs
 from ..core.mail import Amendment, Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.people import OWNER, is_chat
+from ..core.task import CHILD
 from ..errors import MailRefused
 from ..ports import Archive, Bus, Mailroom
 from ..ports.conversation import Branch, ResumeThread
 from ..ports.events import CommandDone
 from ..ports.failpoint import reach
 from ..ports.rows import Receipt
+from ..ports.tasks import Tasks
 from ..readings.commands import SlashCommand, unescaped
 from ..readings.keys import group_at
 from .commands import CommandEffect, SlashCommands
@@ -21,14 +23,15 @@ from .lanes import Begun, Lanes
 from .people import Speakers
 
 Leave = Callable[[str], Awaitable[None]]
+ALONE = "a sub-agent works alone: nobody can speak with it. /tasks in the conversation that it works for shows it"
 
 
 async def _leave_nothing(thread: str) -> None:
     pass
 
 
-class InboxStore(Mailroom, Archive, Protocol):
-    """Letters, and the threads that sessions are at."""
+class InboxStore(Mailroom, Archive, Tasks, Protocol):
+    """Letters, the threads that sessions are at, and what works for them."""
 
 
 class Inbox:
@@ -63,6 +66,8 @@ class Inbox:
         if self._speakers:
             inbound = await self._speakers.name(inbound)
         letter = inbound.letter
+        if isinstance(letter, Said) and inbound.address.channel == CHILD:
+            raise MailRefused(ALONE)
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
             leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | ResumeThread)
@@ -74,6 +79,8 @@ class Inbox:
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
+            if effect.action == "stop" and receipt.fresh:
+                await self._leave_tasks(receipt.thread)
             self._bus.publish(CommandDone(receipt.thread, 0, command.name, str(inbound.address)))
             return receipt
         inbound = _unescaped(inbound)
@@ -81,6 +88,13 @@ class Inbox:
         receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
         return receipt
+
+    async def _leave_tasks(self, thread: str) -> None:
+        """End what runs for what has been stopped with a thread; that it is to stop is known."""
+        for task in await self._store.tasks(under=thread):
+            if task.is_open:
+                await self._leave(task.thread)
+                self._bus.cancel(task.thread)
 
     async def _decided(self, effect: CommandEffect) -> str:
         """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""
@@ -131,6 +145,8 @@ class Inbox:
         letter = inbound.letter
         if not isinstance(letter, Said) or letter.model is not None or self._command(letter):
             return None
+        if inbound.address.channel == CHILD:
+            return None  # which is refused, and why, where everything is taken
         self._lanes.acting.note(inbound.owner)
         placed = _placed(inbound)
         assert isinstance(placed.letter, Said)

@@ -342,6 +342,10 @@ MIGRATIONS: Migrations = [
         "ALTER TABLE threads ADD COLUMN consolidated {int} NOT NULL DEFAULT 0",
         "UPDATE threads SET consolidated = head",
     ],
+    [
+        # Those that work for others are few among many.
+        "CREATE INDEX threads_children ON threads(spawned_by) WHERE spawned_by <> ''",
+    ],
 ]
 
 

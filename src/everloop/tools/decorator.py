@@ -108,7 +108,7 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
         shape = _schema_of_type(hint)
         if parameter.default is inspect.Parameter.empty:
             required.append(parameter.name)
-        elif parameter.default is not None:
+        elif parameter.default:  # of "", 0 and False nobody needs to be told, and every word stands in every prompt
             shape["default"] = parameter.default
         properties[parameter.name] = shape
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

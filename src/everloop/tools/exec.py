@@ -150,7 +150,7 @@ def exec_tool(shell: Shell) -> Tool:
         command: Annotated[str, "The command, as for bash -c"],
         context: CallContext,
         timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = _SECONDS,
-        cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
+        cwd: Annotated[str, "The folder to run it in"] = ".",
         background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
         why: Annotated[str, "What it is for, if a person may be asked"] = "",
     ) -> Shown:

@@ -36,7 +36,7 @@ def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS, m
         path: Annotated[str, "A folder, which is searched with all below it, or a file"] = ".",
         include: Annotated[str, "Only files that fit this, such as *.py or src/**/*.{js,ts}"] = "",
         ignore_case: bool = False,
-        context: Annotated[int, Meta(ge=0, le=20, description="How many lines around each to show")] = 0,
+        context: Annotated[int, Meta(ge=0, le=20, description="Lines around each to show")] = 0,
         files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
     ) -> Result:
         """Search the text of files. Each line found is told as path:number:line."""

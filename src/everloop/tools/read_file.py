@@ -68,7 +68,7 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Ma
         path: Annotated[str, "Path in the workspace, or a file:… reference"],
         context: CallContext,
         offset: Annotated[int, Meta(ge=1, description="First line to read, counted from 1")] = 1,
-        limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] = 2000,
+        limit: Annotated[int, Meta(ge=1, description="Lines at most")] = 2000,
         column: Annotated[
             int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in the first line, if that is very long")
         ] = 1,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
-from ...core.approval import Policy, Stance, definition_of
+from ...core.approval import Policy, Stance
 from ...core.briefing import Briefing, Situation
 from ...core.decide import Rules
 from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
@@ -20,6 +20,7 @@ from ...files.folder import Folder
 from ...ports.budgets import Bound, Limit, Spending
 from ...ports.permission import Grant
 from ...ports.tools import CallContext
+from ...readings.definitions import definition_of
 from ...readings.recall import RECALLED
 from ...runtime.approvers import Approvers, ReachedApprover
 from ...runtime.budgets import AllowedCall, BudgetControl, Denied, Payer, Price
