@@ -25,7 +25,7 @@ MUCH = "\n" + "and so on and on " * 100  # what follows the first line is no ord
 FATAL = {"store.migrating"}  # an error that nobody expects here ends the process, not silently
 
 
-ELSEWHERE = "erasure."  # of these, tests/store/test_erasure_kills.py meets every one
+ELSEWHERE = ("erasure.", "task.")  # of these, tests/store/test_erasure_kills.py and test_task_kills.py meet every one
 
 
 def names() -> list[str]:
