@@ -7,10 +7,12 @@ import pytest
 import everloop
 from everloop import Role
 from everloop.core.log import CallReturned, CallStarted, UserSaid
+from everloop.core.tool import Effect
 from everloop.errors import MailRefused, TurnFailed
 from everloop.ports.events import SubagentCompleted, SubagentProgress, SubagentSpawned
 from everloop.ports.tasks import TaskRow
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait
+from everloop.tools.decorator import tool
 
 PROFILES = {
     "agents": {
@@ -217,6 +219,39 @@ class TestWhoWorks:
             (task,) = await tasks_in(agent)
             with pytest.raises(MailRefused, match="a sub-agent works alone"):
                 await agent.ask("hello", f"child:{task.spawned_by}", author="owner")
+
+
+@tool(Effect.UNSAFE, guarded=True, permission=Role.USER)
+async def blast() -> str:
+    """Blow something up."""
+    return "boom"
+
+
+class TestAsking:
+    @pytest.mark.parametrize(("allow", "told"), [(True, "boom"), (False, "The user did not allow this.")])
+    async def test_a_person_is_asked_where_it_was_handed_on(self, house, allow: bool, told: str):
+        channel = RecordingChannel("fake")
+        model = by_task([spawn("dig", wait=True), Say("done")], dig=[Call("blast"), Say("gold")])
+        async with house(model, tools=[blast], channels=[channel]) as agent:
+            asking = asyncio.create_task(agent.ask("go", "fake:home", author="owner", attended=True))
+            await channel.sent(1)
+            (waiting,) = await agent.approvals("fake:home")
+            assert await agent.approvals("fake:elsewhere") == []
+            assert (waiting.tool, waiting.session, waiting.id in channel.sends[0].text) == ("blast", "fake:home", True)
+            answered = await agent.ask(f"/approve {waiting.id}{'' if allow else ' no'}", "fake:home", author="owner")
+            assert answered.content == f"blast is {'allowed' if allow else 'not allowed'}."
+            await asking
+            (task,) = await tasks_in(agent, "fake:home")
+            log = await agent.store.read(task.thread)
+        assert [entry.text for entry in log if isinstance(entry, CallReturned)] == [told]
+
+    async def test_who_watches_the_conversation_is_shown_the_question(self, house):
+        model = by_task([spawn("dig", wait=True), Say("done")], dig=[Call("blast"), Say("gold")])
+        async with house(model, tools=[blast]) as agent:
+            async for event in agent.stream("go", attended=True):
+                if event.name == "approval_asked":
+                    await agent.decide(event.approvals[0].id, True)
+        assert event.answer.content == "done"
 
 
 class TestStopping:

@@ -44,7 +44,8 @@ class Mailroom(Protocol):
         """Those of the threads in whose inbox a stop lies."""
 
     async def asking(self, session: str = "") -> list[ThreadRow]:
-        """Threads that wait for a person's answer, of one session or of all; the oldest first."""
+        """Threads that wait for a person's answer, of one session or of all; the oldest first. Those that work for
+        others are among them in any case: where they ask is in their logs."""
 
 
 class Arrivals(Protocol):

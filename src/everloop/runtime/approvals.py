@@ -184,10 +184,13 @@ class Approvals:
             opened = await self._store.open(row.id)
             thread = Thread(row.id, opened.first - 1)
             thread.extend(opened.entries)
+            if row.spawned_by and session not in ("", thread.address):
+                continue  # what works for another conversation asks there
+            where = thread.address if row.spawned_by else row.session
             answered = {(m.letter.answer, m.letter.place) for m in opened.mail if isinstance(m.letter, Decision)}
             found += [
                 approval
-                for approval in pending_in(thread, row.session)
+                for approval in pending_in(thread, where)
                 if (approval.decision.answer, approval.decision.place) not in answered
             ]
         return found

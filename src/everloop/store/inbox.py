@@ -32,7 +32,8 @@ _STOPPING = (
     "AND thread IN (SELECT value FROM {each}($1{json}))"
 )
 _ASKING = (
-    f"SELECT {THREAD} FROM threads WHERE state = 'waiting' AND CAST($1 AS TEXT) IN ('', session) ORDER BY created, id"
+    f"SELECT {THREAD} FROM threads WHERE state = 'waiting' "
+    "AND (CAST($1 AS TEXT) IN ('', session) OR spawned_by <> '') ORDER BY created, id"
 )
 
 
