@@ -1,6 +1,6 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import structs
@@ -80,7 +80,9 @@ class Inbox:
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
             if effect.action == "stop" and receipt.fresh:
-                await self._leave_tasks(receipt.thread)
+                tasks = await self._store.tasks(under=receipt.thread)
+                await self._leave_all([task.thread for task in tasks if task.is_open])
+            await self._leave_all(effect.stopped)
             self._bus.publish(CommandDone(receipt.thread, 0, command.name, str(inbound.address)))
             return receipt
         inbound = _unescaped(inbound)
@@ -89,12 +91,17 @@ class Inbox:
         reach("inbox.committed")
         return receipt
 
-    async def _leave_tasks(self, thread: str) -> None:
-        """End what runs for what has been stopped with a thread; that it is to stop is known."""
-        for task in await self._store.tasks(under=thread):
-            if task.is_open:
-                await self._leave(task.thread)
-                self._bus.cancel(task.thread)
+    async def stop_task(self, inbound: Inbound, thread: str) -> int:
+        """Stop a task and all that works for it; how many are stopped."""
+        stopped = await self._store.stop_task(inbound, thread)
+        await self._leave_all(stopped)
+        return len(stopped)
+
+    async def _leave_all(self, threads: Sequence[str]) -> None:
+        """End what runs for tasks that have been stopped, as is known; that they are to stop is told to them."""
+        for thread in threads:
+            await self._leave(thread)
+            self._bus.cancel(thread)
 
     async def _decided(self, effect: CommandEffect) -> str:
         """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""

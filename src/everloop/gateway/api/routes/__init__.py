@@ -1,11 +1,26 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import audit, budgets, channels, delivery, files, leaving, models, own, own_secrets, people, personas, sessions
+from . import (
+    audit,
+    budgets,
+    channels,
+    delivery,
+    files,
+    leaving,
+    models,
+    own,
+    own_secrets,
+    people,
+    personas,
+    sessions,
+    subagents,
+)
 
 TABLE = (
     *own.ROUTES,
     *own_secrets.ROUTES,
     *sessions.ROUTES,
+    *subagents.ROUTES,
     *models.ROUTES,
     *people.ROUTES,
     *budgets.ROUTES,
