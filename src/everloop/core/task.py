@@ -4,8 +4,6 @@ from msgspec import Struct
 
 from .exits import Exits
 
-CHILD = "child"  # in the place of a channel, in the session keys of conversations that work for a call
-
 
 class TaskBudget(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a task and all that works for it may spend: tokens, and money in billionths of a dollar; None: any."""
@@ -29,7 +27,3 @@ class Task(Struct, frozen=True, gc=False, omit_defaults=True):
     rounds: int = 0  # tasks that have reported before it, in a row, with nobody saying anything
     outside: bool = False  # strangers' words had been read where it was handed on
     exits: Exits = Exits()  # what had left there of what only strangers gave
-
-    @property
-    def session(self) -> str:
-        return f"{CHILD}:{self.call}"

@@ -5,9 +5,11 @@ from typing import Protocol
 from .archive import Archive
 from .audit import Audit
 from .budgets import Budgets
+from .channel_state import StateBoxes
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
+from .fact_search import FactVectors, FactWords
 from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
@@ -56,7 +58,10 @@ class Store(
     Jobs,
     Leases,
     ListeningStates,
+    StateBoxes,
     Memory,
+    FactWords,
+    FactVectors,
     Audit,
     Activity,
     Protocol,

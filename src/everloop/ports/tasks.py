@@ -5,10 +5,18 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from ..core.mail import Inbound
+from ..core.task import Task
+
+CHILD = "child"  # in the place of a channel, in the session keys of conversations that work for a call
 
 # queued: nobody has begun with it; waiting: for a person's answer, or for a task of its own.
 TaskStage = Literal["queued", "running", "waiting", "done", "failed", "stopped"]
 OPEN_STAGES: tuple[TaskStage, ...] = ("queued", "running", "waiting")
+
+
+def session_of(task: Task) -> str:
+    """Where it is worked at."""
+    return f"{CHILD}:{task.call}"
 
 
 class TaskRow(Struct, frozen=True):

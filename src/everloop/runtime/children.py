@@ -23,7 +23,7 @@ from ..ports import Bus
 from ..ports.events import SubagentCompleted, SubagentProgress, SubagentSpawned, ToolCalled, ToolReturned
 from ..ports.failpoint import reach
 from ..ports.rows import Posting
-from ..ports.tasks import Tasks
+from ..ports.tasks import Tasks, session_of
 from ..ports.tools import Assignment, CallContext
 from ..readings.visible import in_one_line
 from .auditing import started
@@ -106,7 +106,7 @@ class Children:
     async def rest(self, book: Book) -> None:
         """The conversation of a task rests: if the task is over, so is all that it has left running."""
         terms, finished = book.thread.turn.terms, book.thread.finished
-        if not (terms and terms.task and finished) or terms.task.session != book.session:
+        if not (terms and terms.task and finished) or session_of(terms.task) != book.session:
             return
         await self._leave(book.thread.id)
         task = terms.task
@@ -181,5 +181,5 @@ def _posting(book: Book, task: Task, assignment: Assignment, tools: tuple[str, .
         server=thread.server,
         payer=turn.payer if turn.payer != turn.requester else "",
     )
-    inbound = Inbound(Address.parse(task.session), f"task:{task.call}", letter, book.owner)
+    inbound = Inbound(Address.parse(session_of(task)), f"task:{task.call}", letter, book.owner)
     return Posting(inbound, spawned_by=task.call, title=title_of(assignment.text))

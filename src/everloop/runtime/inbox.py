@@ -8,14 +8,13 @@ from msgspec import structs
 from ..core.mail import Amendment, Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.people import OWNER, is_chat
-from ..core.task import CHILD
 from ..errors import MailRefused
 from ..ports import Archive, Bus, Mailroom
 from ..ports.conversation import Branch, ResumeThread
 from ..ports.events import CommandDone
 from ..ports.failpoint import reach
 from ..ports.rows import Receipt
-from ..ports.tasks import Tasks
+from ..ports.tasks import CHILD, Tasks
 from ..readings.commands import SlashCommand, unescaped
 from ..readings.keys import group_at
 from .commands import CommandEffect, SlashCommands

@@ -7,6 +7,7 @@ from ..core.mail import Address, Inbound, Notice
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..ports.rows import Posting
+from ..ports.tasks import session_of
 
 LONGEST = 20_000  # characters of a report
 STOPPED = "The task was stopped before it was done."
@@ -18,7 +19,7 @@ def report_of(thread: Thread, finished: Finished, *, text: str | None, session: 
     a branch of one, or nobody is to be told: who stops a task that nobody waits for knows that it ends."""
     turn = thread.turn
     task = turn.terms.task if turn.terms else None
-    if task is None or task.session != session or not (finished.steps or finished.reason):
+    if task is None or session_of(task) != session or not (finished.steps or finished.reason):
         return None
     stopped = finished.reason == "stopped"
     if stopped and not task.waits:

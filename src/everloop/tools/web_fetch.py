@@ -82,7 +82,7 @@ def web_fetch_tool(web: OpenWeb, max_chars: int = 8000) -> Tool:
 
     @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=risk_of_fetch, exit="address")
     async def web_fetch(
-        url: Annotated[str, "Its address, with https:// or http://"],
+        url: Annotated[str, "Address, with https:// or http://"],
         context: CallContext,
         offset: Annotated[int, Meta(ge=0, description="Character to begin with")] = 0,
         max_chars: Annotated[int, Meta(ge=100, description="Characters at most")] = most,

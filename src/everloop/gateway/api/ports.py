@@ -12,6 +12,8 @@ from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
 from ...ports.listening import ChannelRow
+from ...ports.remembering import OwnMemory
+from ...ports.skills import SkillInstaller
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
 
@@ -294,6 +296,9 @@ class ApiAgent(GatewayAgent, Protocol):
     def sessions(self) -> SessionFinder: ...
 
     @property
+    def memory(self) -> OwnMemory: ...
+
+    @property
     def largest_file(self) -> int: ...
 
     @property
@@ -329,6 +334,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def personas(self) -> PersonaBook: ...
+
+    @property
+    def skills(self) -> SkillInstaller: ...
 
     @property
     def channels(self) -> ChannelBook: ...

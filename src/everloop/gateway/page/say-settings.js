@@ -18,6 +18,7 @@ export const labels = spoken({
   "providers.embedded.path": "Embedded model: model file (GGUF)", "providers.embedded.threads": "Embedded model: CPU threads",
   "models.<name>.model": "Model", "models.<name>.fallbacks": "Fallback models", "models.<name>.reasoning_effort": "Reasoning effort", "models.<name>.temperature": "Temperature",
   "models.<name>.top_p": "Top P", "models.<name>.max_tokens": "Maximum answer length (tokens)", "models.<name>.context_window": "Context window (tokens)",
+  "skills.shared": "Skills that everybody has",
   "personas.<name>.prompt": "Words of the persona (prompt)", "personas.<name>.tools": "Tools of the persona", "personas.<name>.model": "Model of the persona", "personas.<name>.max_tokens": "Maximum answer length (tokens)",
   "personas.<name>.open_to": "May be chosen by", "personas.<name>.places": "Places of the persona",
   "prices.<name>.input": "Price of input", "prices.<name>.output": "Price of output", "prices.<name>.cache_read": "Price of cached input", "prices.<name>.cache_write": "Price of writing the cache",
@@ -33,6 +34,7 @@ export const labels = spoken({
   "gateway.tls_key": "TLS key", "gateway.behind_proxy": "Behind a reverse proxy", "gateway.connections": "Connection limit", "gateway.connections_per_address": "Connections per address",
   "gateway.sockets_per_user": "WebSockets per user", "gateway.bytes_per_user": "File storage per user (older name)", "files.url": "Storage (S3 address)", "files.endpoint": "S3 endpoint", "files.region": "S3 region", "files.access_key": "S3 access key", "files.secret_key": "S3 secret key",
   "files.max_bytes": "Largest file (bytes)", "files.quota": "File storage per person (bytes)", "files.guest_quota": "File storage per guest (bytes)", "files.link_seconds": "Signed links hold for (seconds)", "gateway.request_seconds": "Request timeout (seconds)",
+  "agents.defaults.memory_window": "Messages before they are remembered", "memory.enabled": "Remember conversations", "memory.idle_minutes": "Remember after silence of (minutes)", "memory.tokens_per_day": "Tokens a day for remembering, each",
   "voice.model": "Voice message model", "voice.api_base": "Voice server address", "voice.language": "Spoken language", "voice.max_seconds": "Longest voice message (seconds)", "voice.minute_price": "Dollars a minute of speech",
   "telemetry.otlp_endpoint": "OpenTelemetry endpoint", "telemetry.otlp_headers": "OpenTelemetry headers", "telemetry.content": "Send contents with traces",
 });

@@ -7,12 +7,14 @@ from . import (
     delivery,
     files,
     leaving,
+    memory,
     models,
     own,
     own_secrets,
     people,
     personas,
     sessions,
+    skills,
     subagents,
 )
 
@@ -26,8 +28,10 @@ TABLE = (
     *budgets.ROUTES,
     *leaving.ROUTES,
     *personas.ROUTES,
+    *skills.ROUTES,
     *channels.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *memory.ROUTES,
     *audit.ROUTES,
 )
