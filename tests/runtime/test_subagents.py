@@ -6,11 +6,12 @@ import pytest
 
 import everloop
 from everloop import Role
-from everloop.core.log import CallReturned, CallStarted, UserSaid
+from everloop.core.log import CallReturned, CallStarted, ModelSaid, UserSaid
 from everloop.core.tool import Effect
 from everloop.errors import MailRefused, TurnFailed
 from everloop.ports.events import SubagentCompleted, SubagentProgress, SubagentSpawned
 from everloop.ports.tasks import TaskRow
+from everloop.replay import cut, replay, turns_in
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool
 
@@ -252,6 +253,25 @@ class TestAsking:
                 if event.name == "approval_asked":
                     await agent.decide(event.approvals[0].id, True)
         assert event.answer.content == "done"
+
+
+class TestReplaying:
+    async def test_turns_that_wait_and_are_told_are_replayed_as_they_were(self, house):
+        model = by_task(
+            [(spawn("a", wait=True), spawn("b")), Say("done"), Say("told")],
+            a=[Call("list_dir"), Say("A")],
+            b=[Say("B")],
+        )
+        async with house(model) as agent:
+            await agent.ask("go")
+            await model.called(6)
+            log = await log_of(agent)
+            while not isinstance(log[-1], ModelSaid):
+                await asyncio.sleep(0.01)
+                log = await log_of(agent)
+        turns = turns_in(log)
+        differences = [str((await replay(cut(log, turn, {}), {})).difference) for turn in turns]
+        assert (len(turns), differences) == (2, ["None", "None"])
 
 
 class TestStopping:

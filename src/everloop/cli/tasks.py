@@ -57,7 +57,7 @@ def _listed(found: list[TaskRow], as_json: bool) -> str:
     if as_json:
         told: list[dict[str, Any]] = [msgspec.to_builtins(each) for each in found]
         return to_json({"tasks": told})
-    return table(HEADS, [_row(each, time.time()) for each in found]) if found else "Nothing has been handed on."
+    return table(HEADS, [_row(each, time.time()) for each in found]) if found else "There is no such task."
 
 
 def _row(task: TaskRow, now: float) -> tuple[str, ...]:
