@@ -34,6 +34,21 @@ class CallContext(Struct, frozen=True):
     def principal(self) -> str:
         return self.whose or self.user
 
+    @property
+    def channel(self) -> str:
+        """The platform on which it was asked: what a session key begins with."""
+        return self.session.partition(":")[0]
+
+    @property
+    def chat(self) -> str:
+        """Where on that channel, as its addresses are written."""
+        return self.session.partition(":")[2].partition(":")[0]
+
+    @property
+    def topic(self) -> str:
+        """The thread or topic of the chat; "" where there is none."""
+        return self.session.partition(":")[2].partition(":")[2]
+
 
 class Picture(Struct, frozen=True):
     """An image or a document that a tool shows to the model."""
