@@ -28,7 +28,7 @@ def find_files_tool(
 
     @tool(Effect.READ, seconds=_SECONDS + 10, permission=Role.USER)
     async def find_files(
-        pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
+        pattern: Annotated[str, "Such as *.py or docs/**/*.{md,txt}; without a slash, in every folder"],
         context: CallContext,
         path: Annotated[str, "The folder to search; or skill:NAME"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",

@@ -28,10 +28,10 @@ def list_dir_tool(
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def list_dir(
         context: CallContext,
-        path: Annotated[str, "Path in the workspace; . is the workspace itself, skill: all skills"] = ".",
+        path: Annotated[str, "Path; . is the workspace, skill: all skills"] = ".",
         offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
-        """List a folder by name: folders end with /, links with @, files have their size in bytes."""
+        """List a folder: folders end with /, links with @, files have their size in bytes."""
         if path.rstrip("/") == PREFIX:
             return "\n".join(f"{name}/" for name in await paths.all(context)) or "[there are no skills]"
         spot = await paths.find(path, context)

@@ -44,9 +44,9 @@ def spawn_tool(profiles: Mapping[str, AgentProfile], plain: AgentProfile) -> Too
     @tool(Effect.KEYED, permission=Role.USER)
     async def spawn(
         task: Annotated[str, "All it needs to know: it sees nothing of this"],
-        wait: Annotated[bool, "For its report; else that comes later"] = False,
+        wait: bool = False,
     ) -> str:
-        """Hand a task on to a sub-agent. Several work side by side."""
+        """Hand a task on to a sub-agent. Without wait its report comes later."""
         raise ToolError("a task is handed on, not run")
 
     async def assign(args: dict[str, Any], context: CallContext) -> Assignment:
