@@ -36,6 +36,7 @@ from everloop.settings import (
     PolicyRuleSection,
     Preset,
     PriceSection,
+    ProfileSection,
     Settings,
     Stance,
     Tools,
@@ -43,7 +44,13 @@ from everloop.settings import (
 )
 from everloop.tools.decorator import tool
 
-NAMED = {"accounts": AccountSection, "models": Preset, "personas": PersonaSection, "prices": PriceSection}
+NAMED = {
+    "accounts": AccountSection,
+    "models": Preset,
+    "personas": PersonaSection,
+    "prices": PriceSection,
+    "profiles": ProfileSection,
+}
 ROOT = Path(__file__).parents[1]
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 TOOLS = (ROOT / "docs" / "tools.md").read_text()
@@ -154,7 +161,7 @@ def settings(shape: type[Struct], path: str = "") -> Iterator[tuple[str, Any]]:
             yield from settings(field.type, f"{path}{field.name}.")
         elif field.name in NAMED:
             yield from settings(
-                NAMED[field.name], f"{path}<name>." if field.name == "accounts" else f"{field.name}.<name>."
+                NAMED[field.name], f"{path}<name>." if field.name == "accounts" else f"{path}{field.name}.<name>."
             )
         else:
             default = field.default_factory() if field.default is msgspec.NODEFAULT else field.default

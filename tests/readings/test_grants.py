@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import json, structs
 
-from everloop.core.approval import definition_of
 from everloop.core.people import Role
 from everloop.core.tool import Effect, Ground, Risk
 from everloop.errors import GrantRefused
 from everloop.ports.permission import HOUR, Allowance, Grant, WantedCall
+from everloop.readings.definitions import definition_of
 from everloop.readings.grants import (
     DAY,
     MANY,

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from everloop.bus.local import LocalBus
-from everloop.core.approval import Policy, PolicyRule, definition_of
+from everloop.core.approval import Policy, PolicyRule
 from everloop.core.briefing import Briefing, Situation
 from everloop.core.decide import Rules
 from everloop.core.log import Entry
@@ -28,6 +28,7 @@ from everloop.files.folder import Folder
 from everloop.files.pictures import fit
 from everloop.ports.permission import Grant
 from everloop.ports.tools import CallContext, Shown, Tool
+from everloop.readings.definitions import definition_of
 from everloop.runtime.book import Book
 from everloop.runtime.calls import Toolbox
 from everloop.runtime.context import Context, Gallery, Profile

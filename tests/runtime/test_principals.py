@@ -174,7 +174,7 @@ async def test_a_conversation_can_have_fewer_steps_and_tools_than_others(house):
         asked.append(shown.tools)
         return Say("done") if not shown.tools or shown.step >= 4 else Call("list_dir", {"path": f"{shown.step}"})
 
-    terms = Terms(steps=2, tools=("list_dir", "spawn"))
+    terms = Terms(steps=2, tools=("list_dir", "teleport"))
     async with house(ScriptedModel(plays)) as agent:
         for event, handed in (("1", terms), ("2", None)):  # it holds for what is said there later, too
             letter = Said(said("go"), "owner", "api:child", terms=handed)

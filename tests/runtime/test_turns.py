@@ -296,11 +296,16 @@ async def test_help_lists_the_commands(house):
             "/link [CODE] — Be known by another account too: a code, to be said from there as /link CODE\n"
             "/undo — Take the last turn back: what was said, and what it did to files\n"
             "/session [WORD …] — Show where you are; /session help tells what else there is\n"
+            "/memory [WORD …] — Show what is remembered here; /memory help tells what else there is\n"
             "/keys […] — Show which keys and credentials of your own are kept; they are given in the page, never in a "
             "chat\n"
             "/budget — Show what you may spend, and have spent\n"
             "/usage [BY] — Show what this conversation has used and cost; with a word, what you have used in 30 days, "
             "by `day`, `model`, `channel`, `job` or `tool` (for administrators: what all have, also by `person`)\n"
+            "/tasks [show N | stop N] — Show what sub-agents work at for this conversation; what one has done; end "
+            "one\n"
+            "/kill N — End the work at a task, by its number in /tasks\n"
+            "/status — Show who answers here, how full the conversation is, what it cost; tasks, jobs, channels\n"
             "/help — Show available commands"
         )
 

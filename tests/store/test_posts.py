@@ -4,12 +4,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from everloop.core.mail import Address, Inbound, Said
+from everloop.core.log import CallStarted
+from everloop.core.mail import Address, Inbound, Said, Stop
 from everloop.core.message import said
 from everloop.core.thread import Finished, Thread
 from everloop.errors import StoreError
 from everloop.ports import Store
-from everloop.ports.rows import Posting, ThreadRow
+from everloop.ports.rows import COUNT, Posting, ThreadRow
 from everloop.runtime.book import Book
 
 from .conftest import Home
@@ -110,3 +111,42 @@ async def test_a_wake_that_is_lost_costs_nothing_but_time(store: Store, caplog):
     assert made is not None
     assert (woken.threads, await store.waiting()) == ([], [made.id])
     assert "the thread of child:1 is not woken, and looks for its mail later: the server is away" in caplog.text
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_a_child_begins_with_the_start_of_its_call_or_not_at_all(store: Store, stopped: bool):
+    """A stop that lies in the inbox keeps the call from starting, and so the child from beginning; other letters go."""
+    book = await opened(store, Woken())
+    await book.write()
+    if stopped:
+        await store.command(Inbound(HERE, "halt", Stop("owner")), "stop", "")
+    call = f"{book.thread.id}:1:0"
+    book.post(Posting(inbound("do", CHILD), spawned_by=call, title="the task"))
+    book.post(Posting(inbound("other", Address("test", "other"))))
+    assert await book.write(CallStarted(1, 0, waits=True)) is not stopped
+    other = await store.session("test:other")
+    assert other is not None
+    assert len(await store.mail(other.id)) == 1
+    made = await store.session(str(CHILD))
+    mail = await store.mail(made.id) if made else []
+    tasks = [(task.title, task.stage, task.spawned_by) for task in await store.tasks("owner")]
+    assert (len(mail), tasks) == ((0, []) if stopped else (1, [("the task", "queued", call)]))
+
+
+async def test_a_stop_reaches_all_that_works_for_a_conversation_and_nothing_else(store: Store):
+    book = await opened(store, Woken())
+    book.post(Posting(inbound("do", CHILD), spawned_by=f"{book.thread.id}:1:0"))
+    await book.write()
+    (child,) = await store.tasks(under=book.thread.id)
+    deeper = await Book.open(store, Thread(child.thread), Woken())
+    deeper.post(Posting(inbound("more", Address("child", "2")), spawned_by=f"{child.thread}:1:0"))
+    await deeper.write()
+    stranger = await store.receive(inbound("x", Address("test", "stranger")))
+    receipt = await store.command(Inbound(HERE, "halt", Stop("owner")), "stop", f"{COUNT} stopped")
+    again = await store.command(Inbound(HERE, "halt", Stop("owner")), "stop", f"{COUNT} stopped")
+    family = [book.thread.id, *(task.thread for task in await store.tasks(under=book.thread.id))]
+    stops = [[type(each.letter) for each in await store.mail(thread)].count(Stop) for thread in family]
+    assert (receipt.reply, again.reply, stops) == ("3 stopped", "3 stopped", [1, 1, 1])
+    assert Stop not in [type(each.letter) for each in await store.mail(stranger.thread)]
+    assert len(await store.tasks("owner")) == 2
+    assert await store.tasks("ann") == []

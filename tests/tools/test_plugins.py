@@ -12,6 +12,7 @@ from aiohttp import web
 from msgspec import Struct
 
 import everloop
+from everloop.ports.tools import CallContext
 from everloop.testing import Call, Line, Say, Shown
 from everloop.testing.model_server import ModelServer
 
@@ -183,3 +184,28 @@ async def test_the_example_says_what_went_wrong(house: House):
     house.model.play(repeating(Call("weather", {"city": "Oslo"})))
     ran = await house.ask("weather?", "weather")
     assert ran.out.startswith("Error: the weather in Oslo cannot be had: <urlopen error")
+
+
+async def test_a_tool_is_told_on_which_channel_and_in_which_chat_somebody_asks(house: House, tmp_path: Path):
+    example = Path(__file__).parents[2] / "examples/location_tool"
+    points = tomllib.loads((example / "pyproject.toml").read_text())["project"]["entry-points"]["everloop.tools"]
+    house.install("location_tool", (example / "location_tool.py").read_text(), **points)
+    places = tmp_path / "locations.json"
+    places.write_text('{"cli:direct": "Oslo", "telegram:42": "Rome"}')
+    house.environ["LOCATIONS"] = str(places)
+    house.model.play(repeating(Call("location", {})))
+    assert (await house.ask("where am I?", "location")).out == "Oslo, as owner shares it on cli\n"
+
+
+@pytest.mark.parametrize(
+    ("session", "parts"),
+    [
+        ("cli:direct", ("cli", "direct", "")),
+        ("discord:1:2", ("discord", "1", "2")),
+        ("slack:c:t:x", ("slack", "c", "t:x")),
+        ("", ("", "", "")),
+    ],
+)
+def test_the_places_of_a_call_are_those_of_its_session(session: str, parts: tuple[str, str, str]):
+    context = CallContext("k", "t", session, "owner")
+    assert (context.channel, context.chat, context.topic) == parts

@@ -50,6 +50,7 @@ TOOLS = {
     "remember": (Effect.KEYED, Role.USER),
     "forget": (Effect.IDEMPOTENT, Role.USER),
     "message": (Effect.KEYED, Role.GUEST),
+    "spawn": (Effect.KEYED, Role.USER),
     "react": (Effect.IDEMPOTENT, Role.GUEST),
     "edit_message": (Effect.IDEMPOTENT, Role.USER),
     "delete_message": (Effect.IDEMPOTENT, Role.USER),

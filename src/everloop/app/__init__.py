@@ -28,6 +28,7 @@ from ..runtime.approvals import Approvals
 from ..runtime.approvers import Approvers
 from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Toolbox
+from ..runtime.children import Children
 from ..runtime.clock import MACHINE
 from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
@@ -39,6 +40,7 @@ from ..runtime.lanes import Lanes
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople, Speakers
 from ..runtime.scheduler import Scheduler, Worker
+from ..runtime.seats import Seats
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.titles import KIND, Titles
@@ -65,6 +67,7 @@ from .policies import PolicyRules, policy_of
 from .recall import HouseEmbedder, how_recalled
 from .skill_desk import SkillDesk
 from .spans import tell_a_collector
+from .subagents import seat_caps, task_limits
 from .tidying import daily, workers
 from .tools import check_workspace
 from .whereabouts import listening_at
@@ -204,6 +207,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=budgets,
         own_keys=own_keys,
     )
+    leave = live.now.toolset.leave
+    children = Children(toolbox, bus, store, lambda: task_limits(live.now.settings.agents), leave)
     driver = Driver(
         store,
         bus,
@@ -219,6 +224,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         approvers=Approvers(store, traits, given.roles),
         budgets=budgets,
         own_keys=own_keys,
+        children=children,
         facts=recall,
     )
     lanes = Lanes(
@@ -231,6 +237,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         grace=settings.agents.shutdown_seconds,
         acting=acting,
         clock=clock,
+        seats=Seats(lambda: seat_caps(live.now.settings.agents)),
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     assert builder.memory is not None  # it was made with the first tools
@@ -250,6 +257,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=allotments,
         personas=lambda: live.now.personas,
         kept=personal.names,
+        channels=lambda: sorted(builder.open_channels),
         memory=memory,
         skills=SkillDesk(home, builder.skills, store),
     )
@@ -290,7 +298,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         work[EMBED] = embedding.work
         supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
-    stack.push_async_callback(supervisor.start("memory", partial(consolidation.run, work)).end)
+    supervisor.start("memory", partial(consolidation.run, work))  # this ends after the lanes, too
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)

@@ -1,6 +1,7 @@
 """An open everloop, as a programmer and the command line use it: speak, listen, see what was not yet shown."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing
 from functools import partial
@@ -10,7 +11,7 @@ from typing import Any, Unpack
 from msgspec import structs
 
 from ..core.decide import Steering
-from ..core.mail import Inbound, Outbound, Said, reply_key
+from ..core.mail import Address, Inbound, Outbound, Said, Stop, reply_key
 from ..core.message import Part, text_of
 from ..core.turn import Finished
 from ..errors import Fenced, MailRefused, NoFile, TurnFailed
@@ -256,6 +257,11 @@ class Agent:
         receipt = await self._inbox.take(inbound)
         self._inbox.wake(receipt, inbound)
         return receipt
+
+    async def stop_task(self, thread: str, by: str = "owner") -> int:
+        """End the work at a task of somebody's, and all that works for it; how many were stopped."""
+        letter = Inbound(Address("api", "tasks"), f"kill:{secrets.token_hex(8)}", Stop(by), by)
+        return await self._inbox.stop_task(letter, thread)
 
     async def approvals(self, session: str = "") -> list[Approval]:
         """What waits for a person's permission, in one session or in all."""

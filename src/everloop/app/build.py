@@ -29,7 +29,7 @@ from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..settings import MemorySection, Preset, Settings, Tools, unused, workspace_of
+from ..settings import Preset, Settings, unused, workspace_of
 from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
@@ -54,6 +54,7 @@ from .presets import HouseModels, Presets, filled, preset_model
 from .recall import NO_EMBEDDER
 from .settled import SettledSections
 from .skills import HouseSkills
+from .subagents import TaskBriefer
 from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
 from .waiting_models import WaitingModels, absent, sentence_of
 
@@ -141,7 +142,7 @@ class Builder:
         self._first: Toolset | None = None
         self.prompt_files: HousePromptFiles | None = None  # is made with the first tools
         self.memory: MemoryFiles | None = None  # as are these
-        self._last: tuple[tuple[Tools, MemorySection, int], Toolset] | None = None
+        self._last: tuple[tuple[object, ...], Toolset] | None = None
         self._settings = opened.settings
         self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
         self._settled = SettledSections((self.skills,))
@@ -172,7 +173,7 @@ class Builder:
             settings,
             choice.model,
             choice.models,
-            PersonaBriefer(plain, personas, self._home),
+            TaskBriefer(plain, PersonaBriefer(plain, personas, self._home), settings.agents.profiles),
             toolset,
             kits,
             library=choice.library,
@@ -230,12 +231,12 @@ class Builder:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
-        made_of = (settings.tools, settings.memory, results)
+        made_of = settings.tools, settings.agents.profiles, settings.agents.tasks, settings.memory, results
         if self._last and self._last[0] == made_of:
             return self._last[1]
         commands = self._first.commands if self._first else None
         toolset = self._toolset(settings, results, workspace_of(settings, self._home), commands)
-        self._last = (made_of, toolset)
+        self._last = made_of, toolset
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
             self._first = toolset

@@ -66,6 +66,7 @@ from ..tools.sandbox.port import CommandLimits, CommandView, Sandbox
 from ..tools.sandbox.view import environment
 from ..tools.send_file import send_file_tool
 from ..tools.sent_messages import sent_message_tools
+from ..tools.spawn import spawn_tool
 from ..tools.tainted import Tainted, place_of
 from ..tools.undo_file import UndoFile
 from ..tools.web_fetch import web_fetch_tool
@@ -73,6 +74,7 @@ from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
 from .brought_tools import NAME, BroughtTools, Joined
 from .later_memory import LaterMemory, MemoryChanged
+from .subagents import plain_profile, profiles_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
@@ -195,6 +197,7 @@ def build_tools(
         *([recall_tool(facts, store, max_chars)] if store and facts else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
+        *([spawn_tool(profiles_of(settings.agents), plain_profile(settings.agents))] if store else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))

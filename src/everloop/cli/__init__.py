@@ -84,6 +84,7 @@ COMMANDS = {
     "outbox": CliCommand(
         "show which answers a channel could not deliver, try them again or drop them", ("list", "retry", "drop")
     ),
+    "tasks": CliCommand("show what sub-agents work at, what one has done, and end it", ("list", "show", "stop")),
     "usage": CliCommand("show what was used and what it cost, by day, model, person, channel, job or tool"),
     "audit": CliCommand("show who did what, when, by which authority, and whether that was changed since"),
     "logs": CliCommand("show what went wrong, and the details of an error by its id"),

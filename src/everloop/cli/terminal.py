@@ -17,6 +17,9 @@ from ..ports.events import (
     LetterTaken,
     OutcomeUnknown,
     PermissionAsked,
+    SubagentCompleted,
+    SubagentProgress,
+    SubagentSpawned,
     SummaryBegan,
     SummaryWritten,
     TitleGiven,
@@ -197,6 +200,12 @@ class Terminal:
                 self.status("summarising what was said before …")
             case SummaryWritten(before=before, after=after):
                 self.note(f"(earlier parts are now a summary: about {after:,} tokens instead of {before:,})")
+            case SubagentSpawned(title=title):
+                self.note(f"(a task is under way: {in_one_line(title)})")
+            case SubagentProgress(steps=steps, doing=doing):
+                self.status(f"a task is at step {steps}: {in_one_line(doing)} …")
+            case SubagentCompleted(reason=reason):
+                self.note(f"(a task is over{f': {in_one_line(reason)}' if reason else ''})")
             case Warned(reason=reason, text=text):
                 if reason in ("window", "spent"):  # others end the turn, and are told as its end
                     self.note(f"({text})")

@@ -59,20 +59,6 @@ def digest_of(call: ToolCall, spec: ToolSpec) -> str:
     return sha256(msgspec.json.encode(bound, order="deterministic")).hexdigest()
 
 
-def definition_of(spec: ToolSpec) -> str:
-    """The same for a tool only as long as a call of it does the same."""
-    bound = (spec.name, spec.description, spec.schema, spec.effect, spec.permission, spec.scene)
-    return sha256(msgspec.json.encode(bound, order="deterministic")).hexdigest()[:16]
-
-
-def is_another(now: ToolSpec, then: ToolSpec) -> bool:
-    """Whether what was decided on a call of `then` says nothing about one of `now`."""
-    if now is then:
-        return False
-    held = ((definition_of(each), each.guarded, each.outside, each.exit) for each in (now, then))
-    return next(held) != next(held)
-
-
 def approval_id(thread: str, answer: int, place: int, digest: str) -> str:
     """What a person names it by. It stands for this call in this place and nothing else."""
     return sha256(f"{thread}:{answer}:{place}:{digest}".encode()).hexdigest()[:10]

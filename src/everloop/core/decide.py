@@ -127,6 +127,10 @@ CHANGED = (
     "This was allowed, but it is not any more what would run now: the tool or what it works in has changed. "
     "It was not run. Call again to have it asked again."
 )
+GOES_ON = (
+    "The user has said something meanwhile, so this is not waited for any longer: the task goes on, and what comes of "
+    "it is told in a message of its own."
+)
 REPEATED = (
     "Error: this very call has been made before in this turn, and the last steps have brought nothing new. It was not "
     "run again. Try another way, or tell the user what is missing."
@@ -207,10 +211,14 @@ def _decide_on_calls(thread: Thread, rules: Rules) -> Step:
         )
     if thread.turn.resumes >= rules.max_resumes:
         return Settle(tuple(_result(thread, place, ABANDONED, "abandoned") for place in thread.open_calls))
-    place, call = next(iter(thread.open_calls.items()))
+    awaited = thread.awaited
+    place = next((each for each in thread.open_calls if each not in awaited), None)
+    spec = rules.tools.get(thread.open_calls[place].name) if place is not None else None
+    if place is None or (awaited and not (spec and spec.spawns)):
+        return Rest()  # until a task has reported; several of one answer are worked at side by side
+    call = thread.open_calls[place]
     if thread.offers(call.name):  # the client runs it, when what stands beside it is done and the turn has ended
         return Settle((_result(thread, place, HANDED, "handed"),))
-    spec = rules.tools.get(call.name)
     if place in thread.started and (spec is None or spec.effect not in REPEATABLE):
         verifiable = spec is not None and spec.effect is Effect.VERIFIABLE
         return Verify(place) if verifiable else Settle((_result(thread, place, UNKNOWN, "unknown"),))
@@ -330,6 +338,7 @@ def announced(notice: Notice, mail: int) -> UserSaid:
         terms=notice.terms,
         source=notice.source,
         payer=notice.payer,
+        rounds=notice.rounds,
     )
 
 
@@ -363,7 +372,8 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
                 return Absorbed((Stopped(letter.author),), taken=False)
             calls = [place for place in thread.pending if place != OVERRUN]  # what it may cost is asked all the same
             withdrawn = [Answered(thread.answer, place, "withdrawn", letter.author) for place in calls]
-            return Absorbed((*withdrawn, *chosen, entry))
+            left = [_result(thread, place, GOES_ON, "done") for place in thread.awaited]
+            return Absorbed((*withdrawn, *left, *chosen, entry))
         case Amendment():
             return Absorbed()  # of a letter that waits no longer (readings/amendments.py)
         case Stop() if thread.undoing:
@@ -392,6 +402,12 @@ def admit(thread: Thread, mail: Mail, steering: Steering = "steer", roles: Mappi
         case CompactRequest(by=by, payer=payer):
             return Absorbed((CompactionAsked(by, payer),))
         case Notice() as notice:
+            answer, place = notice.answers or (0, 0)
+            if answer and answer == thread.answer and place in thread.awaited:
+                origin = notice.source if notice.outside else ""
+                return Absorbed((CallReturned(answer, place, notice.text, notice.outcome, origin=origin),))
+            if notice.outcome == "cancelled":
+                return Absorbed()  # whoever has stopped it knows
             return WAIT if thread.owes_reply else Absorbed((announced(notice, mail.id),))
         case Telling() as word:
             if thread.owes_reply:

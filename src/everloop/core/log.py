@@ -22,6 +22,7 @@ from .overrun import Account, Overrun
 from .people import is_chat
 from .prompt import Brought, Finish, Terms, Usage
 from .speakers import GroupSpeaker, header_of, in_group
+from .task import Task
 from .tool import FileChange, Ground, Risk, ToolCall
 
 MANY = 2**62  # more than there are
@@ -59,6 +60,12 @@ class UserSaid(_Entry, frozen=True):
     speaker: GroupSpeaker | None = None  # in a group: who the author was when they said it
     server: str = ""  # what the chat belongs to: a guild, a workspace; "": as it was
     payer: str = ""  # who pays for the turn; "": its author
+    rounds: int = 0  # tasks that have reported in a row, this one included, with nobody saying anything
+
+    @property
+    def task(self) -> Task | None:
+        """The one that begins with it."""
+        return self.terms.task if self.terms else None
 
     @property
     def messages(self) -> list[Message]:
@@ -121,10 +128,12 @@ class ModelFailed(_Entry, frozen=True):
 
 
 class CallStarted(_Entry, frozen=True):
-    """Committed before the effect. Found without a result, it means that nobody knows what happened."""
+    """Committed before the effect. Found without a result, it means that nobody knows what happened; or, if it `waits`,
+    that a task works at it, whose end is its result."""
 
     answer: int
     place: int
+    waits: bool = False
 
 
 Outcome = Literal["done", "failed", "denied", "repeated", "unknown", "cancelled", "abandoned", "handed"]
@@ -258,6 +267,7 @@ class Standing(Struct, frozen=True, omit_defaults=True, gc=False):
     payer: str = ""
     overruns: tuple[Account, ...] = ()  # in which it may be asked so often still
     calls_left: int = 0
+    rounds: int = 0
 
 
 class Compacted(_Entry, frozen=True):

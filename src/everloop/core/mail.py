@@ -151,7 +151,10 @@ class Telling(Struct, frozen=True, gc=False, tag="word", omit_defaults=True):
 class Notice(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
     """The house itself says something that is to be answered: a job is due, a task that was handed on is done. `source`
     names it (`job:…`), and `by` is on whose behalf, with whose rights. No door makes one of what it is sent, so nobody
-    can speak in the house's name. `outside` says that strangers' words are in it."""
+    can speak in the house's name. `outside` says that strangers' words are in it.
+
+    What came of a task, and how it has ended (`outcome`), `answers` a call (the seq of its answer, and its place), if
+    that still waits for it."""
 
     text: str
     source: str
@@ -162,6 +165,9 @@ class Notice(Struct, frozen=True, gc=False, tag="notice", omit_defaults=True):
     principal: str = ""
     terms: Terms | None = None
     payer: str = ""  # "": on whose behalf it is said
+    answers: tuple[int, int] | None = None
+    outcome: Literal["done", "failed", "cancelled"] = "done"
+    rounds: int = 0
 
 
 Letter = Said | Amendment | Stop | Decision | Choose | ChoosePersona | CompactRequest | Undo | Telling | Notice

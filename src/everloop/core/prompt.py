@@ -5,6 +5,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from .message import Media, Message, Opaque
+from .task import Task
 from .tool import ToolCall, ToolSpec
 
 
@@ -78,10 +79,12 @@ class Offered(Struct, frozen=True, gc=False, omit_defaults=True):
 
 class Terms(Struct, frozen=True, gc=False, omit_defaults=True):
     """What a conversation may do, where that is less than its settings say: a task that was handed on has fewer steps
-    and fewer tools. 0 steps are as many as always; `tools` are those that it has at most, None all of them."""
+    and fewer tools. 0 steps are as many as always; `tools` are those that it has at most, None all of them. `task` is
+    the one that it works at."""
 
     steps: int = 0
     tools: tuple[str, ...] | None = None
+    task: Task | None = None
 
     def leaves(self, tool: str) -> bool:
         return self.tools is None or tool in self.tools
@@ -91,7 +94,8 @@ class Terms(Struct, frozen=True, gc=False, omit_defaults=True):
         if earlier is None:
             return self
         tools = earlier.tools if self.tools is None else tuple(filter(earlier.leaves, self.tools))
-        return Terms(min(filter(None, (self.steps, earlier.steps)), default=0), tools)
+        steps = min(filter(None, (self.steps, earlier.steps)), default=0)
+        return Terms(steps, tools, self.task or earlier.task)
 
 
 class Brought(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -48,37 +48,11 @@ class Thread:
     """A fold: `add` each entry in order. `seq` is the position of the last entry taken in."""
 
     __slots__ = (
-        "address",
-        "answer",
-        "asked",
-        "choice",
-        "condensed",
-        "covered",
-        "estimated",
-        "facts",
-        "finished",
-        "gauge",
-        "id",
-        "just_compacted",
-        "measured",
-        "open_calls",
-        "owes_reply",
-        "persona",
-        "prefix",
-        "results",
-        "seq",
-        "server",
-        "started",
-        "strangers",
-        "summary",
-        "tokens",
-        "transcript",
-        "turn",
-        "undoing",
-        "unheard",
-        "verdicts",
+        "address", "answer", "asked", "choice", "condensed", "covered", "estimated", "facts", "finished", "gauge",
+        "id", "just_compacted", "measured", "open_calls", "owes_reply", "persona", "prefix", "results", "seq",
+        "server", "started", "strangers", "summary", "tokens", "transcript", "turn", "undoing", "unheard", "verdicts",
         "wants_room",
-    )
+    )  # fmt: skip
 
     def __init__(self, id: str = "", seq: int = 0) -> None:
         self.id = id
@@ -95,7 +69,7 @@ class Thread:
         self.covered = 0  # the last entry that it stands for
         self.answer = 0  # the seq of the answer that the open calls stand in
         self.open_calls: dict[int, ToolCall] = {}
-        self.started: set[int] = set()
+        self.started: dict[int, bool] = {}  # the places of calls, and whether a task works at them
         self.asked: dict[int, Asked] = {}
         self.verdicts: dict[int, Verdict] = {}
         self.unheard: list[tuple[int, UserSaid]] = []
@@ -140,7 +114,7 @@ class Thread:
                 self.turn.failures += 1
                 self.turn.cut = entry if entry.cut else self.turn.cut
             case CallStarted():
-                self.started.add(entry.place)
+                self.started[entry.place] = entry.waits
             case CallReturned():
                 self._take_result(entry)
             case Asked():
@@ -198,6 +172,11 @@ class Thread:
         return [place for place in asked if place in self.asked and place not in self.verdicts]
 
     @property
+    def awaited(self) -> list[int]:
+        """The places of calls at which tasks work."""
+        return [place for place, waits in self.started.items() if waits and place in self.open_calls]
+
+    @property
     def outside(self) -> bool:
         """Whether what strangers wrote has been read in it."""
         return self.strangers.outside
@@ -252,6 +231,8 @@ class Thread:
     def _begin(self, seq: int, entry: UserSaid) -> None:
         # To each of two who speak in one conversation the other is a stranger.
         self.strangers.outside = self.outside or self.turn.requester not in ("", entry.author)
+        if entry.task:
+            self.strangers.outside = self.outside or entry.task.outside
         self.turn, self.owes_reply = Turn.begun_by(entry, seq, self.turn.terms), True
         self._take_in(entry)
         self.turn.began = last_said(self.transcript.messages)
@@ -266,7 +247,7 @@ class Thread:
             self.turn.mails.append(entry.mail)
         self.turn.brought = entry.brought or self.turn.brought
         for message in entry.messages:
-            self.strangers.hear(message, gives=not entry.source)
+            self.strangers.hear(message, gives=not (entry.source or (entry.task and entry.task.outside)))
             self._say(message)
 
     def _take_in_unheard(self) -> None:
@@ -323,7 +304,7 @@ class Thread:
         self._say(in_group(message) if self.is_group else message)
         if self.open_calls:
             return
-        self.started, self.asked, self.verdicts = set(), {}, {}
+        self.started, self.asked, self.verdicts = {}, {}, {}
         self.turn.futile = 0 if self.turn.gets_on else self.turn.futile + 1
         self.turn.gets_on = False
         self._end_if_stopped()

@@ -97,6 +97,7 @@ class ToolSpec(Struct, frozen=True):
     undoable: bool = False  # all that it does is change files, and each change is told with the result
     outside: bool = False  # it may bring strangers' words into what it does, as a command with a network
     exit: Exit = ""  # how a call leads out: its `url` is fetched, or its `query` is searched for
+    spawns: bool = False  # it hands a task on, which others work at
     closed: bool = False  # it takes no arguments but those of its schema
 
 

@@ -47,42 +47,11 @@ class Turn:
     or who wanted somebody's words to be answered again, or whose bot has brought them."""
 
     __slots__ = (
-        "began",
-        "brought",
-        "calling",
-        "calls_left",
-        "cost",
-        "cut",
-        "empties",
-        "exits",
-        "failure",
-        "failures",
-        "files",
-        "finish",
-        "futile",
-        "gets_on",
-        "handed",
-        "made",
-        "mails",
-        "model",
-        "overruns",
-        "payer",
-        "preapproved",
-        "principal",
-        "requester",
-        "resumes",
-        "saying",
-        "seq",
-        "source",
-        "steps",
-        "stopped",
-        "terms",
-        "tools_used",
-        "unattended",
-        "unknown",
-        "usage",
-        "wrapping",
-    )
+        "began", "brought", "calling", "calls_left", "cost", "cut", "empties", "exits", "failure", "failures", "files",
+        "finish", "futile", "gets_on", "handed", "made", "mails", "model", "overruns", "payer", "preapproved",
+        "principal", "requester", "resumes", "rounds", "saying", "seq", "source", "steps", "stopped", "terms",
+        "tools_used", "unattended", "unknown", "usage", "wrapping",
+    )  # fmt: skip
 
     def __init__(self, seq: int = 0, requester: str = "", principal: str = "", terms: Terms | None = None) -> None:
         self.seq = seq
@@ -91,6 +60,7 @@ class Turn:
         self.payer = requester
         self.overruns: tuple[Account, ...] = ()  # in which somebody lets it go beyond
         self.calls_left = 0  # that it may make so
+        self.rounds = 0  # tasks that have reported, in a row
         self.terms = terms
         self.source = ""  # what of the house began it; "": the requester
         self.unattended = False
@@ -126,7 +96,8 @@ class Turn:
         """`terms` are those of the turn before."""
         turn = cls(seq, entry.author, entry.principal, entry.terms.within(terms) if entry.terms else terms)
         turn.unattended, turn.preapproved, turn.source = entry.unattended, entry.preapproved, entry.source
-        turn.payer = entry.payer or entry.author
+        turn.payer, turn.rounds = entry.payer or entry.author, entry.rounds
+        turn.exits = entry.task.exits if entry.task else turn.exits
         return turn
 
     @classmethod
@@ -136,7 +107,7 @@ class Turn:
         turn = cls(standing.turn, standing.requester, standing.principal, standing.terms)
         turn.unattended, turn.preapproved, turn.began = standing.unattended, standing.preapproved, standing.began
         turn.source, turn.payer = standing.source, standing.payer or standing.requester
-        turn.overruns, turn.calls_left = standing.overruns, standing.calls_left
+        turn.overruns, turn.calls_left, turn.rounds = standing.overruns, standing.calls_left, standing.rounds
         turn.mails, turn.steps, turn.brought = list(standing.mails), standing.steps, standing.brought
         turn.usage, turn.model = standing.usage + entry.usage, standing.model
         known = standing.cost is not None and (entry.cost is not None or not entry.model)
@@ -179,6 +150,7 @@ class Turn:
             payer=self.payer if self.payer != self.requester else "",
             overruns=self.overruns,
             calls_left=self.calls_left,
+            rounds=self.rounds,
         )
 
     def let_through(self, overrun: Overrun) -> None:

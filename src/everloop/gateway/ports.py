@@ -34,6 +34,7 @@ from ..ports.jobs import TaskState
 from ..ports.permission import Allowance, Approval, Grant
 from ..ports.polled import PolledAnswer, PolledPlaces, PolledReceipt
 from ..ports.rows import Receipt
+from ..ports.tasks import Tasks
 
 Again = Callable[[], Awaitable[Inbound | None]]
 
@@ -42,7 +43,7 @@ class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
     """What is kept of letters, of the turns that they make, and of who writes them."""
 
 
-class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, FileRecords, Activity, Protocol):
+class GatewayStore(LetterStore, Outgoing, Credentials, Ledger, Audit, FileRecords, Tasks, Activity, Protocol):
     """What the gateway reads and writes: no grants, secrets, taints or jobs."""
 
 

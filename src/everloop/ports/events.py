@@ -173,6 +173,34 @@ class TitleGiven(_Event, frozen=True, gc=False):
     title: str
 
 
+class SubagentSpawned(_Event, frozen=True, gc=False):
+    """A task was handed on, by the call `task` (thread:answer:place); `agent` is the profile that works at it."""
+
+    name = "subagent_spawned"
+    task: str
+    title: str
+    agent: str
+
+
+class SubagentProgress(_Event, frozen=True, gc=False):
+    """Somebody works at a task of this conversation: `doing` is the tool that it calls. Its `seq` is 0."""
+
+    name = "subagent_progress"
+    task: str
+    steps: int
+    doing: str
+
+
+class SubagentCompleted(_Event, frozen=True, gc=False):
+    """A task of this conversation is over; `reason` says why, where it was not done. Its `seq` is 0."""
+
+    name = "subagent_completed"
+    task: str
+    reason: str
+    steps: int
+    cost: float | None
+
+
 class TurnEnded(_Event, frozen=True, gc=False):
     """It is over, and committed."""
 
@@ -270,6 +298,9 @@ Event = (
     | Warned
     | OutcomeUnknown
     | TitleGiven
+    | SubagentSpawned
+    | SubagentProgress
+    | SubagentCompleted
     | TurnEnded
     | ConversationDeleted
     | AnswerGiven

@@ -18,9 +18,10 @@ class Mailroom(Protocol):
     async def command(self, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str = "") -> Receipt:
         """Commit a command, its effect and its reply in one, once per event.
 
-        `new` moves the session to a new thread; `stop` puts a stop into the inbox, or answers `otherwise` when
-        there is nothing to stop; `tell` puts the letter itself into the inbox; `none` only replies. A deed is done,
-        or `otherwise` is the reply. A branch with a letter has no reply yet: its turn is the answer.
+        `new` moves the session to a new thread; `stop` puts a stop into the inbox, and into those of all that works
+        for the thread (COUNT in the reply is how many), or answers `otherwise` when there is nothing to stop; `tell`
+        puts the letter itself into the inbox; `none` only replies. A deed is done, or `otherwise` is the reply. A
+        branch with a letter has no reply yet: its turn is the answer.
         """
 
     async def amend(self, inbound: Inbound, event: str) -> Receipt | None:
@@ -43,7 +44,8 @@ class Mailroom(Protocol):
         """Those of the threads in whose inbox a stop lies."""
 
     async def asking(self, session: str = "") -> list[ThreadRow]:
-        """Threads that wait for a person's answer, of one session or of all; the oldest first."""
+        """Threads that wait for a person's answer, of one session or of all; the oldest first. Those that work for
+        others are among them in any case: where they ask is in their logs."""
 
 
 class Arrivals(Protocol):

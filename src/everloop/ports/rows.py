@@ -15,6 +15,7 @@ from .budgets import Charge, Reservation
 ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
 OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
 Action = Literal["none", "new", "stop", "tell"]
+COUNT = "{count}"  # in the reply to a stop: how many are stopped
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -159,11 +160,13 @@ class Posting(Struct, frozen=True):
     that is named. It is posted once per event, and not at all where the thread is gone or is another owner's.
 
     With `spawned_by` it begins a child: the session's thread works for that call (thread:answer:place) from its first
-    letter on. Where something was said in it before, it is nobody's child."""
+    letter on, under this `title`. Where something was said in it before, it is nobody's child. It goes with the starts
+    of the commit: where these do not start, nothing is posted."""
 
     inbound: Inbound
     thread: str = ""
     spawned_by: str = ""
+    title: str = ""
 
 
 class Taint(Struct, frozen=True, gc=False):

@@ -23,6 +23,7 @@ from .outbox import Outgoing, SentAnswers
 from .polled import Polled
 from .removal import Removal
 from .taints import Taints
+from .tasks import Tasks
 from .vault import Secrets
 
 
@@ -47,6 +48,7 @@ class Store(
     Removal,
     Grants,
     Taints,
+    Tasks,
     Secrets,
     Ledger,
     Budgets,

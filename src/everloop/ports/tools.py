@@ -34,6 +34,21 @@ class CallContext(Struct, frozen=True):
     def principal(self) -> str:
         return self.whose or self.user
 
+    @property
+    def channel(self) -> str:
+        """The platform on which it was asked: what a session key begins with."""
+        return self.session.partition(":")[0]
+
+    @property
+    def chat(self) -> str:
+        """Where on that channel, as its addresses are written."""
+        return self.session.partition(":")[2].partition(":")[0]
+
+    @property
+    def topic(self) -> str:
+        """The thread or topic of the chat; "" where there is none."""
+        return self.session.partition(":")[2].partition(":")[2]
+
 
 class Picture(Struct, frozen=True):
     """An image or a document that a tool shows to the model."""
@@ -60,18 +75,40 @@ class Shown(Struct, frozen=True):
 Result = str | Shown
 
 
+class Assignment(Struct, frozen=True, kw_only=True):
+    """A task that a call hands on, and to whom: by the name of a profile, with so many `steps` and at most these
+    `tools` (patterns; None: all that there are), for so many tokens and so much money (billionths of a dollar) at most.
+    With `waits` what comes of it is the result of the call."""
+
+    text: str
+    agent: str = ""
+    waits: bool = False
+    steps: int = 15
+    tools: tuple[str, ...] | None = None
+    model: str = ""
+    tokens: int | None = None
+    money: int | None = None
+
+    @property
+    def is_limited(self) -> bool:
+        return self.tokens is not None or self.money is not None
+
+
 class Tool(Struct, frozen=True):
     """A tool that can be run. `verify` looks whether an earlier attempt took effect: its result, None if surely not.
 
     `verify` raises ToolError when it cannot tell. `ground` is where a call would run: the folder, after all that lie
     above it in the workspace. It is asked before a person is, so that they can allow the like in this folder; and the
     tool is told with the call which one it was. Raises ToolError.
+
+    One that `spawns` is not run: `assign` says what its call hands on. Raises ToolError.
     """
 
     spec: ToolSpec
     run: Callable[[dict[str, Any], CallContext], Awaitable[Result]]
     verify: Callable[[dict[str, Any], CallContext], Awaitable[Result | None]] | None = None
     ground: Callable[[dict[str, Any]], tuple[Ground, ...]] | None = None
+    assign: Callable[[dict[str, Any], CallContext], Awaitable[Assignment]] | None = None
 
 
 @runtime_checkable

@@ -169,6 +169,22 @@ COMMANDS = {
             takes="[BY]",
             right=Right(Role.USER, "read"),
         ),
+        SlashCommand(
+            "/tasks",
+            "Show what sub-agents work at for this conversation; what one has done; end one",
+            "[show N | stop N]",
+            right=Right(Role.USER, "read"),
+            words={
+                "show": Subcommand("what one has said and done", "N", Right(Role.USER, "read")),
+                "stop": Subcommand("end one, and what works for it", "N", Right(Role.USER)),
+            },
+        ),
+        SlashCommand("/kill", "End the work at a task, by its number in /tasks", "N", right=Right(Role.USER)),
+        SlashCommand(
+            "/status",
+            "Show who answers here, how full the conversation is, what it cost; tasks, jobs, channels",
+            right=Right(Role.USER, "read"),
+        ),
         SlashCommand("/help", "Show available commands", right=_EVERYBODY),
     )
 }

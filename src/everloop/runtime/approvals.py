@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from msgspec import structs
 
-from ..core.approval import approval_id, definition_of, digest_of, risk_of
+from ..core.approval import approval_id, digest_of, risk_of
 from ..core.decide import APPROVER, may_answer
 from ..core.log import Answered, Asked
 from ..core.mail import Address, Decision, Inbound, Outbound
@@ -22,6 +22,7 @@ from ..ports import Audit, Clock, Grants, Log, Mailroom, People, PromptFiles
 from ..ports.audit import acting_as, line_of, speaking_for
 from ..ports.permission import GOING_BEYOND, Allowance, Approval, Grant, Held, WantedCall
 from ..ports.rows import Timer
+from ..readings.definitions import definition_of
 from ..readings.grants import DAY, choices_of, covers, granted
 from ..readings.held import difference, is_private, why_of
 from ..readings.questions import NOTHING_ALIKE, asked_of, question_of, shown
@@ -188,10 +189,13 @@ class Approvals:
             opened = await self._store.open(row.id)
             thread = Thread(row.id, opened.first - 1)
             thread.extend(opened.entries)
+            if row.spawned_by and session not in ("", thread.address):
+                continue  # what works for another conversation asks there
+            where = thread.address if row.spawned_by else row.session
             answered = {(m.letter.answer, m.letter.place) for m in opened.mail if isinstance(m.letter, Decision)}
             found += [
                 approval
-                for approval in pending_in(thread, row.session)
+                for approval in pending_in(thread, where)
                 if (approval.decision.answer, approval.decision.place) not in answered
             ]
         return found

@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
-from ..core.log import Answered, Compacted, Entry, ModelSaid, Resumed, Stopped
-from ..core.mail import Address, Decision, Inbound, Mail, Outbound, Said, reply_key
+from ..core.log import Answered, Compacted, Entry, ModelSaid, Resumed, Stopped, UserSaid
+from ..core.mail import Address, Decision, Inbound, Mail, Notice, Outbound, Said, Stop, reply_key
 from ..core.overrun import Account
 from ..core.people import Role
 from ..core.thread import Thread
@@ -33,6 +33,7 @@ from .auditing import decided
 from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
+from .reports import report_of
 
 _log = logging.getLogger("everloop.book")
 
@@ -87,6 +88,7 @@ class Book:
         "recalled",
         "ripe",
         "session",
+        "spawned_by",
         "thread",
         "turn",
     )
@@ -106,6 +108,7 @@ class Book:
         self._finished: tuple[Finished, ...] = ()
         self._tainted: set[str] = set()  # the calls whose taints have begun here
         self.owner = self.session = ""  # whose it is, and where, as it was when it was opened
+        self.spawned_by = ""  # the call that it works for
         self.in_the_middle = False  # of a turn, when it was opened
         self._tried = False  # to take the lease
         self.ripe = 0.0  # when letters are due for which it is too early; 0: none are
@@ -124,7 +127,7 @@ class Book:
             thread = Thread(thread.id, opened.first - 1)
         thread.extend(opened.entries)
         book = cls(store, thread, Lease(thread.id, 0, opened.row.head), opened.mail, listener)
-        book.owner, book.session = opened.row.owner, opened.row.session
+        book.owner, book.session, book.spawned_by = opened.row.owner, opened.row.session, opened.row.spawned_by
         book.in_the_middle = opened.row.state == "running" and thread.owes_reply
         if book.in_the_middle and opened.row.holder:
             book.keep(Resumed(opened.row.holder))
@@ -145,6 +148,16 @@ class Book:
     def is_unposted(self) -> bool:
         """Whether the letter that it began with has no number yet."""
         return self._next.letter is not None
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it has written something since it was opened, or is about to."""
+        return bool(self.lease.epoch) or self._holds_something
+
+    @property
+    def is_told_to_stop(self) -> bool:
+        """Whether a stop has come that has not entered the log yet."""
+        return any(isinstance(letter.letter, Stop) for letter in self._mail)
 
     def expect_mail(self) -> None:
         self._more = True
@@ -194,6 +207,8 @@ class Book:
             self.keep(*map(self._with_cut, admitted.entries))
             if admitted.taken:
                 self._take_in(letter.id)
+                if isinstance(letter.letter, Notice) and not any(map(_is_said, admitted.entries)):
+                    self._next.ended = (*self._next.ended, (letter.id, NEVER))  # it has answered a call, or nobody
             else:
                 waiting.append(letter)
             if not self.thread.owes_reply:  # a turn has ended: whoever has waited longest is next
@@ -314,7 +329,11 @@ class Book:
             text = cut_short(finished.cut, text or GO_ON)
         if finished.unknown:  # whatever the model made of it, and also of a turn that was stopped
             text = with_unknown(text or "", finished.unknown)
-        if text is not None and finished.address and not waited_for:
+        if self.spawned_by and (
+            report := report_of(self.thread, finished, text=text, session=self.session, owner=self.owner)
+        ):
+            self.post(report)
+        elif text is not None and finished.address and not waited_for:
             key = reply_key(self.thread.id, finished.seq)
             address = Address.parse(finished.address)
             told = Outbound(key, address, text, failed=bool(finished.reason), mails=finished.mails)
@@ -365,6 +384,10 @@ class Book:
             return inbound.letter.thread
         row = await self._store.session(str(inbound.address))
         return row.id if row and row.owner == inbound.owner else ""
+
+
+def _is_said(entry: Entry) -> bool:
+    return isinstance(entry, UserSaid)
 
 
 async def deciders_in(mail: Sequence[Mail], people: People) -> Mapping[str, Role]:

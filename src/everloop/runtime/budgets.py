@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from ..core.overrun import Account, Overrun
 from ..core.people import OWNER, Role
 from ..core.prompt import Usage
+from ..core.task import TaskBudget
 from ..ports import Budgets
 from ..ports.budgets import (
     BOUNDLESS,
@@ -72,6 +73,7 @@ class Payer(Struct, frozen=True):
     in_group: bool = False  # others read along
     requester: str = ""  # whose turn it is
     beyond: tuple[Account, ...] = ()  # in which somebody lets this turn spend more than there is
+    tasks: tuple[TaskBudget, ...] = ()  # those at which it works, and what each may spend
 
     @property
     def reader(self) -> Reader:
@@ -144,7 +146,7 @@ class BudgetControl:
         for the store to say. None: it has to be looked at."""
         now = time.monotonic()
         known = self._known.get((payer.id, payer.role))
-        if known is None or known[0] < now or known[1] is not self._rules():
+        if payer.tasks or known is None or known[0] < now or known[1] is not self._rules():
             return None
         found = []
         for account, limit in known[2].items():
@@ -158,11 +160,13 @@ class BudgetControl:
         return tuple(found)
 
     async def _look_at(self, payer: Payer) -> tuple[Bound, ...]:
-        accounts = _in_place(await self._limits(payer.id, payer.role), payer)
+        accounts = [*_in_place(await self._limits(payer.id, payer.role), payer), *_of_tasks(payer)]
         if not accounts:
             return ()
         owners = tuple({account.owner: None for account, _ in accounts})
         spent = {row.account: row for row in await self._store.spending(owners, ("", payer.thread, payer.job))}
+        for each in payer.tasks:
+            spent |= {row.account: row for row in await self._store.spending((payer.id,), (each.call,))}
         bounds = tuple(Bound(account, limit, spent.get(account, Spending(account))) for account, limit in accounts)
         if len(self._spent) >= PEOPLE:
             self._spent.clear()
@@ -345,6 +349,11 @@ def _unbounded(bound: Bound) -> Bound:
 def _in_place(limits: Mapping[Account, Limit], payer: Payer) -> list[tuple[Account, Limit]]:
     places = [(_placed(account, payer), limit) for account, limit in limits.items()]
     return [(account, limit) for account, limit in places if account is not None]
+
+
+def _of_tasks(payer: Payer) -> list[tuple[Account, Limit]]:
+    """A task is counted as the run of a job is."""
+    return [(Account(payer.id, "job", each.call), Limit(each.tokens, each.money)) for each in payer.tasks]
 
 
 def _placed(account: Account, payer: Payer) -> Account | None:

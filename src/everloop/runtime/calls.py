@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from msgspec import Struct, structs
 
-from ..core.approval import is_another
 from ..core.log import CallReturned, Outcome
 from ..core.message import Media
 from ..core.people import OWNER
@@ -15,7 +14,8 @@ from ..core.thread import Thread
 from ..core.tool import Effect, FileChange, Ground, ToolSpec, parse_args
 from ..errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..ports import Files
-from ..ports.tools import CallContext, Picture, Result, Shown, Tool
+from ..ports.tools import Assignment, CallContext, Picture, Result, Shown, Tool
+from ..readings.definitions import is_another
 from ..readings.linked_files import linked_files
 from ..readings.media import kind_of
 from .strangers import contained
@@ -139,6 +139,20 @@ class Toolbox:
         except Exception:  # a stranger's code runs here
             _log.warning("%s cannot tell where it runs", tool.spec.name, exc_info=True)
             return ()
+
+    async def assignment(self, thread: Thread, place: int, context: CallContext) -> Assignment:
+        """The task that a call hands on. Raises ToolError."""
+        tool, args = self._find(thread, place), parse_args(thread.open_calls[place])
+        if tool.assign is None:
+            raise ToolError(f"{tool.spec.name} has nothing to hand on")
+        try:
+            with contained():
+                return await tool.assign(args, context)
+        except ToolError:
+            raise
+        except Exception as error:  # a stranger's code runs here
+            _log.warning("%s failed", tool.spec.name, exc_info=True)
+            raise ToolError(f"{type(error).__name__}: {error}") from error
 
     async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
         """Run a call that has been checked. A tool's failure is the model's to read, not ours to raise."""

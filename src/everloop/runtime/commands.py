@@ -11,13 +11,14 @@ from ..core.message import text_of
 from ..core.people import Role
 from ..core.thread import Thread
 from ..errors import MailRefused, ModelMissing
-from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
+from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Jobs, Ledger, Log, People
 from ..ports.audit import acting, acting_as
 from ..ports.conversation import Deed
 from ..ports.permission import Grant
 from ..ports.remembering import OwnMemory
-from ..ports.rows import Action, SpentRow
+from ..ports.rows import COUNT, Action, SpentRow
 from ..ports.skills import SkillBook
+from ..ports.tasks import Tasks
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
@@ -37,6 +38,8 @@ from .persona_commands import PersonaCommands
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 from .skill_command import SkillCommand
+from .status_command import StatusCommand, no_channels
+from .task_commands import TaskCommands
 from .usage_command import UsageCommand, paid, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
@@ -55,9 +58,10 @@ class CommandEffect(Struct, frozen=True):
     otherwise: str = ""
     decision: Inbound | None = None  # on a question of another conversation, which is posted first
     grant: Grant | None = None  # kept with the decision that is posted, if that counts
+    stopped: tuple[str, ...] = ()  # threads that are told to stop, beside the session's own
 
 
-class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Budgets, Protocol):
+class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Budgets, Tasks, Jobs, Protocol):
     """Conversations, their letters and logs, what they cost, and who is known."""
 
 
@@ -76,6 +80,7 @@ class SlashCommands:
         kept: Kept = nothing_kept,
         memory: OwnMemory | None = None,
         skills: SkillBook | None = None,
+        channels: Callable[[], Sequence[str]] = no_channels,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -91,6 +96,8 @@ class SlashCommands:
         self._keys = KeyCommand(kept)
         self._memory = MemoryCommands(memory)
         self._skills = SkillCommand(skills)
+        self._tasks = TaskCommands(store, clock)
+        self._status = StatusCommand(store, models, channels)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -118,7 +125,7 @@ class SlashCommands:
                 return CommandEffect(inbound, "new", "New session started.")
             case "/stop":
                 stopping = structs.replace(inbound, letter=Stop(letter.author))
-                return CommandEffect(stopping, "stop", "⏹ Stopped 1 task(s).", "No active task to stop.")
+                return CommandEffect(stopping, "stop", f"⏹ Stopped {COUNT} task(s).", "No active task to stop.")
             case "/model":
                 if rest:
                     return await self._choose(rest, inbound, letter)
@@ -156,6 +163,13 @@ class SlashCommands:
                 return CommandEffect(kept, "none", reply)
             case "/skill":
                 return CommandEffect(inbound, "none", await self._skills.tell(rest, letter, role))
+            case "/tasks" | "/kill":
+                work_out = self._tasks.tell if command.name == "/tasks" else self._tasks.stop
+                reply, stopped = await work_out(rest, inbound, letter)
+                return CommandEffect(inbound, "none", reply, stopped=stopped)
+            case "/status":
+                usual = await self._personas.model(inbound, letter, role)
+                return CommandEffect(inbound, "none", await self._status.tell(inbound, letter, role, usual))
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":

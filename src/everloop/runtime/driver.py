@@ -49,6 +49,7 @@ from ..ports.events import OutcomeUnknown, ToolCalled, ToolReturned, TurnEnded, 
 from ..ports.failpoint import reach
 from ..ports.log_context import LogContext, log_context
 from ..ports.memory import FactTeller
+from ..ports.tasks import Tasks
 from ..ports.tools import CallContext
 from ..readings.amendments import applied
 from .approvals import Approvals, ApprovalStore
@@ -57,6 +58,7 @@ from .auditing import started
 from .book import Book
 from .budgets import BudgetControl
 from .calls import Toolbox
+from .children import Children
 from .clock import MACHINE
 from .compactor import Compactor
 from .context import Gallery
@@ -77,7 +79,7 @@ GONE_SECONDS = 60.0
 _ASKING = (CallModel, Compact)  # steps that ask a model
 
 
-class DriverStore(ApprovalStore, Archive, Budgets, Protocol):
+class DriverStore(ApprovalStore, Archive, Budgets, Tasks, Protocol):
     """What a turn asks of the store beside its book."""
 
 
@@ -101,12 +103,14 @@ class Driver:
         budgets: BudgetControl | None = None,
         own_keys: OwnKeys = NO_OWN_KEYS,
         facts: FactTeller | None = None,
+        children: Children | None = None,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
         budgets = budgets or BudgetControl(store)
         self._bus = bus
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
+        self._children = children or Children(toolbox, bus, store)
         self._ended = ended  # is told of the turns that end here, with their thread
         self._models = models
         self._briefer = briefer
@@ -154,8 +158,11 @@ class Driver:
         while True:
             await book.absorb(self._steering, self._people, self._clock.now())
             if thread.rests:
+                worked = book.is_at_work
                 if await book.rest():
                     reach("thread.rested")
+                    if book.spawned_by and worked:
+                        await self._children.rest(book)
                     if self._files and self._files.unasked:
                         await self.questions.ask_about_files(thread.id)
                     return
@@ -187,9 +194,9 @@ class Driver:
                     if changed := self._toolbox.changed(thread, places, briefed.rules.tools):
                         await self._settle(book, changed)
                     else:
-                        await self._run_calls(book, places, role, interrupt)
+                        await self._run_calls(book, places, briefed, role, interrupt)
                 case Verify(place=place):
-                    await self._verify(book, place, role, interrupt)
+                    await self._verify(book, place, briefed, role, interrupt)
                 case Settle(results=results):
                     await self._settle(book, results)
                 case Ask(places=places):
@@ -269,11 +276,17 @@ class Driver:
             _log.warning("%s cannot be asked any more, %s answers: %s", name, self._models.default, error)
             return self._models.find("")
 
-    async def _run_calls(self, book: Book, places: tuple[int, ...], role: Role, interrupt: Interrupt) -> None:
+    async def _run_calls(
+        self, book: Book, places: tuple[int, ...], briefed: Briefed, role: Role, interrupt: Interrupt
+    ) -> None:
         """Reads run side by side. What is quick and local may run before the answer is committed: if that is lost,
         nothing has happened. Anything else is committed first, and what is no read is committed as started."""
         thread, toolbox = book.thread, self._toolbox
         specs = [toolbox.spec(thread, place) for place in places]
+        if specs[0].spawns:
+            context = _context(book, places[0], role)
+            await self._children.hand_on(book, places[0], context, briefed.rules.tools, role)
+            return
         if any(spec.effect is not Effect.READ for spec in specs):
             if self._tainting:
                 await self._tainting.begin(book, places, specs)
@@ -287,6 +300,8 @@ class Driver:
         for place in places:
             call = thread.open_calls[place]
             self._bus.publish(ToolCalled(thread.id, book.lease.head, call.name, call.args, place))
+            if book.spawned_by:
+                self._children.tell_progress(book, call.name)
         results: list[CallReturned] = []
         began = time.time()
         with interrupt:
@@ -299,7 +314,7 @@ class Driver:
             book.keep(result)
             self._bus.publish(ToolReturned(thread.id, book.lease.head, name, result.outcome, result.text))
 
-    async def _verify(self, book: Book, place: int, role: Role, interrupt: Interrupt) -> None:
+    async def _verify(self, book: Book, place: int, briefed: Briefed, role: Role, interrupt: Interrupt) -> None:
         thread = book.thread
         if not book.lease.epoch:
             await book.write()  # first the lease: whoever had it may still have been at work when we looked
@@ -315,7 +330,7 @@ class Driver:
             await self._untaint(book, [result])
             book.keep(result)
         else:
-            await self._run_calls(book, (place,), role, interrupt)
+            await self._run_calls(book, (place,), briefed, role, interrupt)
 
     async def _settle(self, book: Book, results: Sequence[CallReturned | TakenBack]) -> None:
         """What was not allowed is told: nobody has seen it begin, and a script may wonder what became of it."""

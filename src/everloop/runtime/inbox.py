@@ -1,6 +1,6 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import structs
@@ -14,6 +14,7 @@ from ..ports.conversation import Branch, ResumeThread
 from ..ports.events import CommandDone
 from ..ports.failpoint import reach
 from ..ports.rows import Receipt
+from ..ports.tasks import CHILD, Tasks
 from ..readings.commands import SlashCommand, unescaped
 from ..readings.keys import group_at
 from .commands import CommandEffect, SlashCommands
@@ -21,14 +22,15 @@ from .lanes import Begun, Lanes
 from .people import Speakers
 
 Leave = Callable[[str], Awaitable[None]]
+ALONE = "a sub-agent works alone: nobody can speak with it. /tasks in the conversation that it works for shows it"
 
 
 async def _leave_nothing(thread: str) -> None:
     pass
 
 
-class InboxStore(Mailroom, Archive, Protocol):
-    """Letters, and the threads that sessions are at."""
+class InboxStore(Mailroom, Archive, Tasks, Protocol):
+    """Letters, the threads that sessions are at, and what works for them."""
 
 
 class Inbox:
@@ -63,6 +65,8 @@ class Inbox:
         if self._speakers:
             inbound = await self._speakers.name(inbound)
         letter = inbound.letter
+        if isinstance(letter, Said) and inbound.address.channel == CHILD:
+            raise MailRefused(ALONE)
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
             leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | ResumeThread)
@@ -74,6 +78,10 @@ class Inbox:
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
+            if effect.action == "stop" and receipt.fresh:
+                tasks = await self._store.tasks(under=receipt.thread)
+                await self._leave_all([task.thread for task in tasks if task.is_open])
+            await self._leave_all(effect.stopped)
             self._bus.publish(CommandDone(receipt.thread, 0, command.name, str(inbound.address)))
             return receipt
         inbound = _unescaped(inbound)
@@ -81,6 +89,18 @@ class Inbox:
         receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
         return receipt
+
+    async def stop_task(self, inbound: Inbound, thread: str) -> int:
+        """Stop a task and all that works for it; how many are stopped."""
+        stopped = await self._store.stop_task(inbound, thread)
+        await self._leave_all(stopped)
+        return len(stopped)
+
+    async def _leave_all(self, threads: Sequence[str]) -> None:
+        """End what runs for tasks that have been stopped, as is known; that they are to stop is told to them."""
+        for thread in threads:
+            await self._leave(thread)
+            self._bus.cancel(thread)
 
     async def _decided(self, effect: CommandEffect) -> str:
         """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""
@@ -131,6 +151,8 @@ class Inbox:
         letter = inbound.letter
         if not isinstance(letter, Said) or letter.model is not None or self._command(letter):
             return None
+        if inbound.address.channel == CHILD:
+            return None  # which is refused, and why, where everything is taken
         self._lanes.acting.note(inbound.owner)
         placed = _placed(inbound)
         assert isinstance(placed.letter, Said)

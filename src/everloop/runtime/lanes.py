@@ -10,7 +10,7 @@ import time
 from types import TracebackType
 from typing import Protocol
 
-from ..core.mail import Inbound, Said
+from ..core.mail import Inbound, Said, Stop
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..errors import EverloopError, Fenced, StoreError, ThreadGone, TurnFailed
@@ -23,6 +23,7 @@ from .clock import MACHINE
 from .driver import Driver
 from .interrupt import Interrupt
 from .resting import Resting
+from .seats import Seats
 from .supervisor import Supervised, Supervisor
 from .waiters import Waiters
 
@@ -48,7 +49,18 @@ class LaneStore(ThreadStore, Activity, Protocol):
 class Lane:
     """One thread that is being driven. It is the listener of its book."""
 
-    __slots__ = ("_driver", "_waiters", "again", "book", "interrupt", "is_lost", "task", "thread")
+    __slots__ = (
+        "_driver",
+        "_waiters",
+        "again",
+        "book",
+        "interrupt",
+        "is_lost",
+        "needs_seat",
+        "seated",
+        "task",
+        "thread",
+    )
 
     def __init__(self, thread: str, driver: Driver, waiters: Waiters) -> None:
         self._driver = driver
@@ -58,6 +70,8 @@ class Lane:
         self.book: Book | None = None
         self.again = False
         self.is_lost = False  # its lease, so that it is ending
+        self.needs_seat = ""  # whose: it works at a task, and has to wait for its turn
+        self.seated: str | None = None  # whose seat it has; "": it goes on without one
         self.task: asyncio.Task[None] | None = None
 
     def nudge(self) -> None:
@@ -136,7 +150,10 @@ class Lanes:
         grace: float = 5.0,
         acting: Acting | None = None,
         clock: Clock = MACHINE,
+        seats: Seats | None = None,
     ) -> None:
+        """`seats` are for those that work at tasks."""
+        self._seats = seats or Seats()
         self.acting = acting or ForEveryone()
         self._clock = clock
         self._store = store
@@ -176,6 +193,7 @@ class Lanes:
     async def stop(self, grace: float) -> None:
         """Let what runs end, for so long. What takes longer goes on at the next start, and whoever waits is told."""
         self._closing = True
+        self._seats.close()
         for early in self._early.values():
             early.cancel()
         tasks = [lane.task for lane in self._lanes.values() if lane.task]
@@ -249,15 +267,16 @@ class Lanes:
         thread = lane.thread
         failure: EverloopError | None = None
         try:
-            await self._cap.acquire()
-            try:
-                while True:
+            while True:
+                async with self._cap:
                     lane.again = False
                     await self._drive(lane)
-                    if not lane.again or self._closing:
-                        return
-            finally:
-                self._cap.release()
+                if lane.needs_seat and lane.seated is None:
+                    lane.seated = lane.needs_seat if await self._seats.take(thread, lane.needs_seat) else ""
+                elif not lane.again:
+                    return
+                if self._closing:
+                    return
         except Fenced:
             _log.debug("thread %s is driven by someone else", thread)
         except ThreadGone:
@@ -274,6 +293,8 @@ class Lanes:
         finally:
             if isinstance(lane, Begun):
                 lane.fail(failure or Fenced(f"thread {thread} did not take the letter"))
+            if lane.seated:
+                self._seats.give_back(lane.seated)
             del self._lanes[thread]
             self._store.running = len(self._lanes)
 
@@ -289,6 +310,9 @@ class Lanes:
             book = lane.book = await Book.open(self._store, fold, lane)
             if not self.acting.covers(book.owner, book.session):  # whoever drives it finds the letter
                 lane.book = None
+                return
+            if book.spawned_by and lane.seated is None and not book.is_told_to_stop:
+                lane.needs_seat, lane.book = book.owner, None
                 return
         try:
             await self._driver.drive(book, lane.interrupt, self._leaving)
@@ -315,14 +339,19 @@ class Lanes:
     async def _stop_if_told(self, thread: str) -> None:
         """Break off the running step if the mail says so. The turn may have ended while we looked."""
         lane = self._lanes.get(thread)
-        if lane is None or lane.book is None:
+        queues = lane is not None and lane.needs_seat and lane.seated is None
+        if lane is None or (lane.book is None and not queues):
             self.wake(thread)
             return
-        book, turn = lane.book, lane.book.thread.turn.seq
+        book, turn = lane.book, lane.book.thread.turn.seq if lane.book else 0
         try:
             mail = await self._store.mail(thread)
         except StoreError as error:  # it is looked for again
             _log.warning("looking for a stop: %s", error)
+            return
+        if book is None:
+            if any(isinstance(each.letter, Stop) for each in mail):
+                self._seats.let_pass(thread)
             return
         if lane.book is book and book.thread.turn.seq == turn and self._driver.is_stopped(book, mail):
             lane.nudge()

@@ -68,10 +68,14 @@ class PaidCalls:
         who = thread.wants_room or turn.payer
         run = f"{thread.id}:{turn.seq}" if turn.source else ""
         beyond = turn.overruns if turn.calls_left else ()
+        place, task = thread.id, turn.terms.task if turn.terms else None
+        if task:  # what it spends is spent where it was handed on
+            place, run = task.root, task.run
+        budgets = task.budgets if task else ()
         if who == turn.requester:
-            return Payer(who, role, thread.id, run, thread.is_group, who, beyond)
+            return Payer(who, role, place, run, thread.is_group, who, beyond, budgets)
         role = Role.OWNER if who == OWNER else await book.patiently(partial(self._people.role, who))
-        return Payer(who, role, thread.id, run, True, turn.requester, beyond)  # whose words they are reads along
+        return Payer(who, role, place, run, True, turn.requester, beyond, budgets)  # whose words they are reads along
 
     def refuse(self, book: Book, text: str) -> None:
         """The turn ends here."""

@@ -77,7 +77,10 @@ class PermissionQuestions:
     async def _rest(self, book: Book) -> bool:
         thread, rests = book.thread, await book.rest()
         reach("approval.asked")
-        self._bus.publish(PermissionAsked(thread.id, book.lease.head, tuple(pending_in(thread, thread.address))))
+        asked = tuple(pending_in(thread, thread.address))
+        self._bus.publish(PermissionAsked(thread.id, book.lease.head, asked))
+        if (terms := thread.turn.terms) and terms.task:  # whoever watches the conversation that it works for answers it
+            self._bus.publish(PermissionAsked(terms.task.root, 0, asked))
         return rests
 
     async def _reached_for(self, book: Book, overrun: Overrun, role: Role) -> list[ReachedApprover]:

@@ -52,8 +52,34 @@ class Defaults(_Section, frozen=True):
     memory_window: Count = 100  # messages that are not part of the memory yet, after which they become so
 
 
+class ProfileSection(_Section, frozen=True):
+    """A sub-agent with a name, to which tasks are handed on; what is empty is as in the conversation it works for."""
+
+    description: str = ""  # what it is for: the model chooses by it
+    prompt: str = ""  # told after what every sub-agent is told
+    model: str = ""  # provider/model or a preset
+    persona: str = ""
+    tools: tuple[str, ...] | None = None  # names or patterns; `message` and `spawn` only where they are named in full
+    steps: Count = 15
+    budget_tokens: Annotated[int, Meta(ge=0)] = 0  # for one task; 0: as much as whoever asked may spend
+    budget_money: Annotated[float, Meta(ge=0)] = 0.0  # dollars
+
+
+class TaskSection(_Section, frozen=True):
+    """Tasks that are handed on to sub-agents: how many, and how far that may go."""
+
+    per_person: Count = 5  # are worked at side by side; others wait for their turn
+    at_once: Count = 20  # of all people together, in one process
+    open: Count = 100  # of one person, those that wait among them
+    depth: Annotated[int, Meta(ge=1, le=5)] = 2  # of tasks of tasks
+    steps: Count = 15  # of a task that no profile works at
+    rounds: Count = 20  # of tasks that lead to tasks, with nobody saying anything
+
+
 class Agents(_Section, frozen=True):
     defaults: Defaults = Defaults()
+    profiles: dict[str, ProfileSection] = {}
+    tasks: TaskSection = TaskSection()
     max_concurrent_turns: Count = 500
     shutdown_seconds: Annotated[float, Meta(ge=0, le=600)] = 5.0  # what a running step gets to finish
 

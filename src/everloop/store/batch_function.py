@@ -112,15 +112,17 @@ _WRITE = f"""
         INSERT INTO inbox(channel, event, thread, owner, kind, body, at)
         SELECT p.channel, p.event, t.id, p.owner, p.letter, p.body, moment
         FROM final f, json_to_recordset(f.posts) AS p(key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT,
-            body TEXT, thread TEXT)
+            body TEXT, thread TEXT, spawned_by TEXT)
         LEFT JOIN sessions s ON s.key = p.key AND s.owner = p.owner
         JOIN threads t ON t.id = coalesce(p.thread, s.thread) AND t.owner = p.owner
+        WHERE p.spawned_by = '' OR f.goes OR cardinality(f.starts) = 0
         ON CONFLICT DO NOTHING
     ), children_ AS (  -- of a session that was just made, or in which nothing has been said
-        UPDATE threads t SET spawned_by = p.spawned_by
-        FROM final f, json_to_recordset(f.posts) AS p(key TEXT, owner TEXT, thread TEXT, spawned_by TEXT), sessions s
+        UPDATE threads t SET spawned_by = p.spawned_by, title = p.title, archived = 1
+        FROM final f, json_to_recordset(f.posts) AS p(key TEXT, owner TEXT, thread TEXT, spawned_by TEXT, title TEXT),
+            sessions s
         WHERE p.spawned_by <> '' AND p.thread IS NULL AND s.key = p.key AND s.owner = p.owner AND t.id = s.thread
-            AND t.owner = p.owner AND t.head = 0 AND t.spawned_by = ''
+            AND t.owner = p.owner AND t.head = 0 AND t.spawned_by = '' AND (f.goes OR cardinality(f.starts) = 0)
             AND NOT EXISTS(SELECT 1 FROM inbox x WHERE x.thread = t.id AND x.ended = 0)
     ), taints_ AS (
         INSERT INTO taints AS x (key, owner, place, began, ended, outside, command)

@@ -124,6 +124,7 @@ class _Posted(Struct):
     body: str
     thread: str | None  # when it is named
     spawned_by: str
+    title: str
 
 
 class _Tainted(Struct):
@@ -239,7 +240,8 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if not commit.posts:
         return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts)
     item.posts = [
-        _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by) for each in commit.posts
+        _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by, each.title)
+        for each in commit.posts
     ]
     sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
     threads = tuple(post.thread for post in item.posts if post.thread is not None)

@@ -28,6 +28,7 @@ from .polled import PolledRows
 from .search import SearchRows
 from .secrets import SecretRows
 from .taints import TaintRows
+from .tasks import TaskRows
 
 
 class ColdStore(
@@ -43,6 +44,7 @@ class ColdStore(
     SearchRows,
     JobRows,
     TaintRows,
+    TaskRows,
     GrantRows,
     SecretRows,
     LedgerRows,

@@ -7,13 +7,14 @@ import msgspec
 
 from ..core.mail import Inbound, Letter, Mail, Outbound
 from ..ports.conversation import Branch, Deed, ResumeThread
-from ..ports.rows import Action, Receipt, ThreadRow, Whose
+from ..ports.rows import COUNT, Action, Receipt, ThreadRow, Whose
 from .amending import amend
 from .channel_rows import keep_more
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
 from .conversations import perform
 from .database import Ask, Database
 from .letters import MAKE_TURNS, PENDING, new_thread, post, queue, thread_of
+from .tasks import lock_family, stop_tree
 
 # Where holders can be seen, those of fresh leases are looked at one by one.
 _WAITING = (
@@ -31,11 +32,8 @@ _STOPPING = (
     "AND thread IN (SELECT value FROM {each}($1{json}))"
 )
 _ASKING = (
-    f"SELECT {THREAD} FROM threads WHERE state = 'waiting' AND CAST($1 AS TEXT) IN ('', session) ORDER BY created, id"
-)
-_IS_BUSY = (
-    "SELECT 1 FROM threads WHERE id = $1 AND state <> 'resting' "
-    f"UNION SELECT 1 FROM inbox WHERE thread = $1 AND {PENDING}"
+    f"SELECT {THREAD} FROM threads WHERE state = 'waiting' "
+    "AND (CAST($1 AS TEXT) IN ('', session) OR spawned_by <> '') ORDER BY created, id"
 )
 
 
@@ -87,13 +85,17 @@ async def _receive(inbound: Inbound, ask: Ask) -> Receipt:
 
 async def _command(ask: Ask, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str) -> Receipt:
     """Do what a command says, and queue what it answers; a command that is known does nothing again."""
+    if action == "stop":
+        await lock_family(ask, str(inbound.address))
     thread = await thread_of(ask, inbound)
     await keep_more(ask, inbound)
     receipt = await post(ask, inbound, thread, "command", taken=True)
     if not receipt.fresh:
         return receipt
+    done: int
     if isinstance(action, str):
         done, thread = await _act(ask, inbound, action, thread)
+        reply = reply.replace(COUNT, str(done))
     elif done := await perform(ask, inbound.owner, str(inbound.address), action):
         thread = _thread_after(action, thread)
         if isinstance(action, Branch) and action.letter:
@@ -106,13 +108,13 @@ async def _command(ask: Ask, inbound: Inbound, action: Action | Deed, reply: str
     return Receipt(receipt.id, thread, True, text)
 
 
-async def _act(ask: Ask, inbound: Inbound, action: Action, thread: str) -> tuple[bool, str]:
-    """Whether it could be done, and the thread that the session has then."""
+async def _act(ask: Ask, inbound: Inbound, action: Action, thread: str) -> tuple[int, str]:
+    """Whether it could be done, or how often, and the thread that the session has then."""
     match action:
         case "new":
             return True, await new_thread(ask, inbound)
         case "stop":
-            return await _stop(ask, inbound, thread), thread
+            return len(await stop_tree(ask, inbound, thread)), thread
         case "tell":
             told = msgspec.structs.replace(inbound, event=f"{inbound.event}/told")
             await post(ask, told, thread, kind_of(inbound.letter))
@@ -140,10 +142,3 @@ async def _become(ask: Ask, id: int, thread: str, letter: Letter) -> None:
         body_of(letter),
         id,
     )
-
-
-async def _stop(ask: Ask, inbound: Inbound, thread: str) -> bool:
-    busy = bool(await ask(_IS_BUSY, thread))
-    if busy:
-        await post(ask, msgspec.structs.replace(inbound, event=f"{inbound.event}/stop"), thread, "stop")
-    return busy

@@ -20,7 +20,8 @@ POST = (
 )
 KNOWN = "SELECT id, thread, reply FROM inbox WHERE channel = $1 AND event = $2"
 _SPAWN = (
-    "UPDATE threads SET spawned_by = $1 WHERE id = $2 AND owner = $3 AND head = 0 AND spawned_by = '' "
+    "UPDATE threads SET spawned_by = $1, title = $4, archived = 1 "
+    "WHERE id = $2 AND owner = $3 AND head = 0 AND spawned_by = '' "
     "AND NOT EXISTS(SELECT 1 FROM inbox WHERE thread = $2 AND ended = 0)"
 )
 QUEUE = (
@@ -55,7 +56,7 @@ async def post(ask: Ask, inbound: Inbound, thread: str, kind: str, *, taken: boo
     return Receipt(id, known_thread, False, reply)
 
 
-async def post_if_theirs(ask: Ask, inbound: Inbound, thread: str = "", spawned_by: str = "") -> str:
+async def post_if_theirs(ask: Ask, inbound: Inbound, thread: str = "", spawned_by: str = "", title: str = "") -> str:
     """Post to this thread, or to that of the letter, which is a child's if nothing was said in it yet. The thread; ""
     when it is gone or another's."""
     named = bool(thread)
@@ -66,7 +67,7 @@ async def post_if_theirs(ask: Ask, inbound: Inbound, thread: str = "", spawned_b
     if not await ask("SELECT 1 FROM threads WHERE id = $1 AND owner = $2{lock}", thread, inbound.owner):
         return ""
     if spawned_by and not named:
-        await ask(_SPAWN, spawned_by, thread, inbound.owner)
+        await ask(_SPAWN, spawned_by, thread, inbound.owner, title)
     await post(ask, inbound, thread, kind_of(inbound.letter))
     return thread
 

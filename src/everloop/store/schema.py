@@ -366,6 +366,10 @@ MIGRATIONS: Migrations = [
         "CREATE INDEX fact_vectors_fact ON fact_vectors(owner, fact)",
         "CREATE INDEX fact_words_fact ON fact_words(owner, fact)",
     ],
+    [
+        # Those that work for others are few among many.
+        "CREATE INDEX threads_children ON threads(spawned_by) WHERE spawned_by <> ''",
+    ],
 ]
 
 

@@ -87,6 +87,9 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
         execute(_insert_of(len(bodies)), values)
     _settle_mail(execute, commit)
     _keep_beside(execute, commit, thread, owner, now)
+    for each in commit.posts:
+        if started or not (each.spawned_by and commit.starts):
+            run_at_once(post_if_theirs(asking(execute), each.inbound, each.thread, each.spawned_by, each.title))
     if commit.untaints or commit.taints:
         _note_taints(execute, commit, owner, started)
     if commit.audit or commit.audit_starts:
@@ -132,7 +135,7 @@ def _note_taints(execute: Execute, commit: Commit, owner: str, started: bool) ->
 
 
 def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now: float) -> None:
-    """What goes with the entries: answers to be sent, what was spent, what is to come back, what others are told."""
+    """What goes with the entries: answers to be sent, what was spent, what is to come back."""
     for outbound in commit.outbox:
         queue(execute, thread, owner, outbound)
     for spent in commit.usage:
@@ -142,5 +145,3 @@ def _keep_beside(execute: Execute, commit: Commit, thread: str, owner: str, now:
     for timer in commit.timers:
         session = str(timer.inbound.address)
         execute(_TIME, (timer.key, owner, session, now + timer.due, body_of(timer.inbound)))
-    for each in commit.posts:
-        run_at_once(post_if_theirs(asking(execute), each.inbound, each.thread, each.spawned_by))

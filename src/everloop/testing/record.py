@@ -56,10 +56,11 @@ class Stub(Struct, frozen=True, omit_defaults=True):
     permission: Role = Role.GUEST
     polls: bool = False
     schema: dict[str, Any] = {}
+    spawns: bool = False
 
     def spec(self, name: str) -> ToolSpec:
         schema = self.schema or ANYTHING
-        return ToolSpec(name, "", schema, self.effect, permission=self.permission, polls=self.polls)
+        return ToolSpec(name, "", schema, self.effect, permission=self.permission, polls=self.polls, spawns=self.spawns)
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
@@ -209,6 +210,7 @@ class _Lesson:
         self._doubts: dict[str, set[str]] = {}  # what followed on a start whose end nobody saw
         self._denied: set[str] = set()
         self._polls: set[str] = set()
+        self._spawns: set[str] = set()
         self._refused: set[str] = set()
         self.shown: list[str] = []
         self.max_steps = 0
@@ -220,6 +222,8 @@ class _Lesson:
         elif isinstance(entry, CallStarted):
             name = thread.open_calls[entry.place].name
             self._started.add(name)
+            if entry.waits:
+                self._spawns.add(name)
             self._resumed = False
             if entry.place in thread.started:
                 self._doubts.setdefault(name, set()).add("again")
@@ -259,8 +263,9 @@ class _Lesson:
     def _stub(self, name: str) -> Stub:
         if spec := self._known.get(name):
             schema = spec.schema if name in self._refused else {}
-            return Stub(spec.effect, spec.permission, spec.polls, schema)
-        return Stub(self._effect(name), Role.OWNER if name in self._denied else Role.GUEST, name in self._polls)
+            return Stub(spec.effect, spec.permission, spec.polls, schema, spec.spawns)
+        least = Role.OWNER if name in self._denied else Role.GUEST
+        return Stub(self._effect(name), least, name in self._polls, spawns=name in self._spawns)
 
     def _effect(self, name: str) -> Effect:
         if name not in self._started:

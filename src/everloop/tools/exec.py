@@ -166,7 +166,7 @@ def exec_tool(shell: Shell) -> Tool:
         context: CallContext,
         timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = _SECONDS,
         cwd: Annotated[str, "The folder to run it in"] = ".",
-        background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
+        background: Annotated[bool, "Do not wait; see exec_output"] = False,
         why: Annotated[str, "What it is for"] = "",
     ) -> Shown:
         """Run a shell command in the workspace, in a sandbox.
@@ -211,7 +211,7 @@ def exec_input_tool(shell: Shell) -> Tool:
     @tool(Effect.UNSAFE, permission=Role.USER, risk=shell.risk_of_input, scene=shell.scene, outside=shell.networked)
     async def exec_input(
         id: Annotated[str, "As exec has told"],
-        text: Annotated[str, "What to write; end a line with a newline"],
+        text: Annotated[str, "With a newline at its end"],
         context: CallContext,
     ) -> Shown:
         """Write to the input of a command in the background."""

@@ -28,7 +28,7 @@ def list_dir_tool(
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def list_dir(
         context: CallContext,
-        path: Annotated[str, "Path in the workspace; . is the workspace itself, skill: all skills"] = ".",
+        path: Annotated[str, "Path; . is the workspace, skill: all skills"] = ".",
         offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
         """List a folder: folders end with /, links with @, files have their size in bytes."""

@@ -32,7 +32,7 @@ def load_file_tool(workspace: Workspace, files: Files, records: FileRecords, quo
     async def load_file(
         file: Annotated[str, "Its file:… reference, or its name"],
         context: CallContext,
-        path: Annotated[str, "Where to put it; else under its own name"] = "",
+        path: Annotated[str, "Where; else under its name"] = "",
         replace: Annotated[bool, "Replace a file that is there"] = False,
     ) -> Shown:
         """Bring a file that came with a message into the workspace."""

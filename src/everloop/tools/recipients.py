@@ -69,7 +69,7 @@ class Recipients:
             row = await self._post.session(str(Address.parse(session)))
         except BadSession as error:
             raise ToolError(str(error)) from error
-        if row is None or not await self._may_write(row, context):
+        if row is None or row.spawned_by or not await self._may_write(row, context):
             raise ToolError(f"there is no conversation {session!r} that you may write to; {await self._there(context)}")
         if row.session == context.session:
             raise ToolError("that is this very conversation: say it in your answer")

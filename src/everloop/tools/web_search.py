@@ -59,9 +59,9 @@ def web_search_tool(engine: Engine, max_chars: int = 8000) -> Tool:
 
     @tool(Effect.READ, seconds=30, permission=Role.USER, risk=risk_of_search, exit="words")
     async def web_search(
-        query: Annotated[str, "What to search for, as words"],
+        query: Annotated[str, "Words"],
         context: CallContext,
-        count: Annotated[int, Meta(ge=1, le=_MOST, description="How many results")] = 5,
+        count: Annotated[int, Meta(ge=1, le=_MOST, description="Results")] = 5,
     ) -> Result:
         """Search the web: titles, addresses and excerpts. Read a result with web_fetch.
 

@@ -45,6 +45,11 @@ FORMS = {
     "/link": "read",  # and all others
     "/link ABCDEFGH": "read",
     "/usage": "read",
+    "/tasks": "read",
+    "/tasks show 1": "read",
+    "/tasks stop 1": "",
+    "/kill 1": "",
+    "/status": "read",
     "/budget": "read",
     "/keys": "read",
     "/session": "read",
@@ -67,7 +72,10 @@ FORMS = {
 }
 
 
-OTHERS = ("/model", "/persona", "/skill", "/compact", "/approve", "/deny", "/usage", "/session")
+OTHERS = (
+    *("/model", "/persona", "/skill", "/compact", "/approve", "/deny", "/usage", "/session"),
+    *("/tasks", "/kill", "/status"),
+)
 
 
 def test_every_command_and_every_word_of_one_is_tried():

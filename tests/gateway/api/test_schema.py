@@ -187,6 +187,7 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         *("/api/skills", "/api/skill-reviews"),  # of an archive
         *("/api/skills/{name}", "/api/skills/{name}/change"),  # that is there
         "/api/users/{id}/erase",  # with their name
+        "/api/subagents/{id}/stop",  # nor a task that is open
         "/api/me/keys/{name}",  # the owner's are the house's
         "/api/me/credentials/{name}",  # nobody guesses a host
         *(f"/api/channels/{{name}}{more}" for more in ("", "/test", "/login")),  # nor a channel and its settings

@@ -1,7 +1,7 @@
 """The thread in hand of a replay: what came from outside comes in where it came in then."""
 
-from ...core.decide import Steering
-from ...core.log import Answered, Entry, ModelChosen, PersonaChosen, Resumed, Stopped, UserSaid
+from ...core.decide import GOES_ON, Steering
+from ...core.log import Answered, CallReturned, Entry, ModelChosen, PersonaChosen, Resumed, Stopped, UserSaid
 from ...core.mail import Address, Choose, ChoosePersona, Decision, Inbound, Letter, Notice, Said, Stop
 from ...core.message import is_strange, text_of
 from ...ports import People
@@ -93,6 +93,7 @@ class PlayedBook(Book):
                 principal=entry.principal,
                 terms=entry.terms,
                 payer=entry.payer,
+                rounds=entry.rounds,
             )
         if isinstance(entry, UserSaid):
             return Said(
@@ -114,16 +115,37 @@ class PlayedBook(Book):
             return Choose(entry.model, entry.by)
         if isinstance(entry, PersonaChosen):
             return ChoosePersona(entry.persona, entry.by)
+        if isinstance(entry, CallReturned) and entry.place in self.thread.awaited and not self.thread.turn.stopped:
+            return self._report_behind(entry)
         return self._decision_behind(entry) if isinstance(entry, Answered) else None
+
+    def _report_behind(self, entry: CallReturned) -> Letter | None:
+        """What came of a task; or what somebody said, so that it was not waited for any longer."""
+        if entry.text == GOES_ON:
+            return self._said_behind(entry)
+        if entry.outcome not in ("done", "failed", "cancelled"):
+            return None
+        return Notice(
+            text=entry.text,
+            source=entry.origin,
+            by=self.thread.turn.requester,
+            outside=bool(entry.origin),
+            answers=(entry.answer, entry.place),
+            outcome=entry.outcome,
+        )
+
+    def _said_behind(self, entry: Entry) -> Letter | None:
+        """What was said right after this entry, and has brought it about."""
+        record = self._tape.record
+        following = record.turn[self.thread.seq + 1 - record.start :]
+        said = next((later for later in following if isinstance(later, UserSaid)), None)
+        return self._letter_behind(said) if said else None
 
     def _decision_behind(self, entry: Answered) -> Letter | None:
         thread = self.thread
         match entry.verdict:
             case "withdrawn":
-                record = self._tape.record
-                following = record.turn[thread.seq + 1 - record.start :]
-                said = next((later for later in following if isinstance(later, UserSaid)), None)
-                return self._letter_behind(said) if said else Said((), entry.by, "")  # or the record ends before it
+                return self._said_behind(entry) or Said((), entry.by, "")  # or the record ends before it
             case "allowed" | "denied" | "expired" as verdict if entry.place in thread.asked:
                 digest = thread.asked[entry.place].digest
                 return Decision(thread.id, entry.answer, entry.place, verdict, entry.by, digest)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
-from ...core.approval import Policy, Stance, definition_of
+from ...core.approval import Policy, Stance
 from ...core.briefing import Briefing, Situation
 from ...core.decide import Rules
 from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
@@ -19,7 +19,8 @@ from ...errors import ProviderError, ToolError
 from ...files.folder import Folder
 from ...ports.budgets import Bound, Limit, Spending
 from ...ports.permission import Grant
-from ...ports.tools import CallContext
+from ...ports.tools import Assignment, CallContext
+from ...readings.definitions import definition_of
 from ...readings.recall import RECALLED
 from ...runtime.approvers import Approvers, ReachedApprover
 from ...runtime.budgets import AllowedCall, BudgetControl, Denied, Payer, Price
@@ -87,6 +88,15 @@ class PlayedToolbox(Toolbox):
     async def run(self, thread: Thread, place: int, context: CallContext) -> CallReturned:
         result = self._tape.result(thread.answer, place)
         return result or await self._tape.break_off(f"{thread.open_calls[place].name} is run")
+
+    async def assignment(self, thread: Thread, place: int, context: CallContext) -> Assignment:
+        """What was handed on then; nobody works at it."""
+        coming, text = self._tape.coming, thread.open_calls[place].args
+        if isinstance(coming, CallStarted):
+            return Assignment(text=text, waits=coming.waits)
+        if isinstance(coming, CallReturned) and coming.outcome == "failed":
+            raise ToolError(coming.text.removeprefix("Error: "))
+        return await self._tape.break_off("a task is handed on")
 
     def spec(self, thread: Thread, place: int) -> ToolSpec:
         return self._tape.tools[thread.open_calls[place].name]

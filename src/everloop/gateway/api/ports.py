@@ -279,6 +279,10 @@ class ApiAgent(GatewayAgent, Protocol):
         """Why nobody can answer, if that is so."""
         ...
 
+    async def stop_task(self, thread: str, by: str) -> int:
+        """End the work at a task, and all that works for it; how many were stopped."""
+        ...
+
     @property
     def live_settings(self) -> ChangeableSettings: ...
 

@@ -8,6 +8,9 @@ export const labels = spoken({
   "agents.defaults.max_tokens": "Maximum answer length (tokens)", "agents.defaults.temperature": "Temperature", "agents.defaults.top_p": "Top P",
   "agents.defaults.reasoning_effort": "Reasoning effort", "agents.defaults.max_tool_iterations": "Maximum steps per turn", "agents.defaults.context_window": "Context window (tokens)",
   "agents.defaults.steering": "Messages while it works", "agents.defaults.max_message_chars": "Longest message (characters)", "agents.defaults.tool_result_max_chars": "Longest tool result (characters)",
+  "agents.profiles.<name>.description": "What the sub-agent is for", "agents.profiles.<name>.prompt": "Words of the sub-agent (prompt)", "agents.profiles.<name>.model": "Model of the sub-agent", "agents.profiles.<name>.persona": "Persona of the sub-agent",
+  "agents.profiles.<name>.tools": "Tools of the sub-agent", "agents.profiles.<name>.steps": "Maximum steps per task", "agents.profiles.<name>.budget_tokens": "Tokens per task", "agents.profiles.<name>.budget_money": "Dollars per task",
+  "agents.tasks.per_person": "Sub-agents at once, per person", "agents.tasks.at_once": "Sub-agents at once, in all", "agents.tasks.open": "Open tasks per person", "agents.tasks.depth": "Depth of tasks of tasks", "agents.tasks.steps": "Steps per task", "agents.tasks.rounds": "Tasks in a row without a person",
   "agents.max_concurrent_turns": "Turns at the same time", "agents.shutdown_seconds": "Time to finish on shutdown (seconds)", workspace: "Workspace folder",
 
   "providers.<name>.api_key": "API key", "providers.<name>.api_key_file": "API key file", "providers.<name>.api_base": "API address (base URL)", "providers.<name>.model": "Default model",

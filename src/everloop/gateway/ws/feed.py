@@ -25,6 +25,9 @@ from ...ports.events import (
     LetterTaken,
     OutcomeUnknown,
     PermissionAsked,
+    SubagentCompleted,
+    SubagentProgress,
+    SubagentSpawned,
     SummaryBegan,
     SummaryWritten,
     TitleGiven,
@@ -175,6 +178,8 @@ class ClientFeed:
                 self._put(event_frame(Where(session, thread, seq if at is None else at), event))
                 self._finish(where, event)
             case TurnBegan() | CallMeasured() | SummaryBegan() | SummaryWritten() | ToolCalled() | ToolOutput():
+                self._put(event_frame(where, event))
+            case SubagentSpawned() | SubagentProgress() | SubagentCompleted():
                 self._put(event_frame(where, event))
             case ToolReturned() | CommandDone() | Warned() | OutcomeUnknown() | ConversationDeleted():
                 self._put(event_frame(where, event))

@@ -15,12 +15,14 @@ from . import (
     personas,
     sessions,
     skills,
+    subagents,
 )
 
 TABLE = (
     *own.ROUTES,
     *own_secrets.ROUTES,
     *sessions.ROUTES,
+    *subagents.ROUTES,
     *models.ROUTES,
     *people.ROUTES,
     *budgets.ROUTES,

@@ -1,0 +1,66 @@
+"""`/status`: who answers in a conversation, how full it is, what it has cost, and what goes on beside it."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ..core.mail import Inbound, Said
+from ..core.people import Role
+from ..core.thread import Thread
+from ..errors import ModelMissing
+from ..ports import Archive, Jobs, Ledger, Log
+from ..ports.tasks import Tasks
+from .models import Model, Models
+from .usage_command import price_of
+
+
+class StatusStore(Archive, Log, Ledger, Tasks, Jobs, Protocol):
+    """What there is to be told of."""
+
+
+def no_channels() -> Sequence[str]:
+    return ()
+
+
+class StatusCommand:
+    def __init__(self, store: StatusStore, models: Models, channels: Callable[[], Sequence[str]] = no_channels) -> None:
+        """`channels` says how each stands that is open here."""
+        self._store = store
+        self._models = models
+        self._channels = channels
+
+    async def tell(self, inbound: Inbound, letter: Said, role: Role, usual: str) -> str:
+        """`usual` is the model that answers here where nobody has chosen; "" is the one of the settings."""
+        row = await self._store.session(str(inbound.address))
+        lines = []
+        if row is None:
+            lines.append(f"Model: {(await self._model(usual)).name}. Nothing has been said here yet.")
+        else:
+            opened = await self._store.open(row.id)
+            thread = Thread(row.id, opened.first - 1)
+            thread.extend(opened.entries)
+            lines.append(_answers(await self._model(thread.choice or usual), thread))
+            lines.append(f"State: {row.state}. {await self._cost(row.id)}")
+            tasks = await self._store.tasks(row.owner, under=row.id)
+            lines.append(f"Tasks: {sum(task.is_open for task in tasks)} open, {len(tasks)} in all.")
+        jobs = [each for each in await self._store.jobs(letter.author) if each.job.letter and each.state == "waiting"]
+        lines.append(f"Jobs of yours that are to come: {len([each for each in jobs if each.job.kind != 'timer'])}.")
+        if role >= Role.ADMIN and not letter.principal:
+            lines.append(f"Channels: {', '.join(self._channels()) or 'none is open here'}.")
+        return "\n".join(lines)
+
+    async def _model(self, name: str) -> Model:
+        try:
+            return await self._models.look(name) if name else self._models.find("")
+        except ModelMissing:
+            return self._models.find("")
+
+    async def _cost(self, thread: str) -> str:
+        rows = await self._store.spent(thread=thread)
+        calls = sum(row.calls for row in rows)
+        price = price_of(sum(row.cost for row in rows), sum(row.unpriced for row in rows))
+        return f"{calls} model call(s), {price}." if calls else "No model has been asked yet."
+
+
+def _answers(model: Model, thread: Thread) -> str:
+    share = f"{min(1.0, thread.tokens / model.window):.0%} of its {model.window:,} tokens are used"
+    return f"Model: {model.name}; {share}."
