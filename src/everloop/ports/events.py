@@ -173,6 +173,17 @@ class TitleGiven(_Event, frozen=True, gc=False):
     title: str
 
 
+class ScheduleFired(_Event, frozen=True, gc=False):
+    """A schedule has done what it does in this conversation: begun a turn, told something, run a command. It is no
+    entry of the log, and its `seq` is 0."""
+
+    name = "executed"
+    schedule: str
+    title: str
+    state: str
+    result: str = ""
+
+
 class TurnEnded(_Event, frozen=True, gc=False):
     """It is over, and committed."""
 
@@ -270,6 +281,7 @@ Event = (
     | Warned
     | OutcomeUnknown
     | TitleGiven
+    | ScheduleFired
     | TurnEnded
     | ConversationDeleted
     | AnswerGiven

@@ -19,6 +19,7 @@ from .memory import Memory
 from .outbox import Outgoing, SentAnswers
 from .polled import Polled
 from .removal import Removal
+from .schedules import Firing, Schedules
 from .taints import Taints
 from .vault import Secrets
 
@@ -53,6 +54,8 @@ class Store(
     FileRecords,
     Jobs,
     Leases,
+    Schedules,
+    Firing,
     ListeningStates,
     Memory,
     Audit,

@@ -23,6 +23,7 @@ from .listening import ListeningRows
 from .memory import MemoryRows
 from .outbox import OutboxRows
 from .polled import PolledRows
+from .schedules import ScheduleRows
 from .search import SearchRows
 from .secrets import SecretRows
 from .taints import TaintRows
@@ -39,6 +40,7 @@ class ColdStore(
     ArchiveRows,
     SearchRows,
     JobRows,
+    ScheduleRows,
     TaintRows,
     GrantRows,
     SecretRows,
