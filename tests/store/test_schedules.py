@@ -318,7 +318,7 @@ async def test_a_poll_looks_until_its_condition_holds_then_does_what_it_does_onc
     assert fired is not None
     assert await store.note_look("s", "open", True) is None
     assert [letter.text for letter in await letters(store) if isinstance(letter, Telling)] == [
-        "water the plants\n\nopen"
+        "water the plants\n(open)"
     ]
     assert [(row.fires, row.next, row.over) for row in await store.schedules()] == [(2, None, "its condition held")]
 

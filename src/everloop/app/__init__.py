@@ -16,6 +16,7 @@ from ..errors import HomeError
 from ..files.pictures import fit
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..ports.jobs import DELETE, ERASE
+from ..ports.schedules import COMMAND, POLL
 from ..ports.tools import Tool
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
@@ -57,6 +58,7 @@ from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
+from .schedules import scheduled_deeds
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
@@ -195,6 +197,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=budgets,
         own_keys=own_keys,
     )
+    deeds = scheduled_deeds(store, bus, people, toolbox, lambda: live.now.settings, live.now.toolset.forget)
     driver = Driver(
         store,
         bus,
@@ -204,7 +207,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         gallery=Gallery(files, fit),
         steering=settings.agents.defaults.steering,
         people=people,
-        ended=_together(titles.note, tell_a_collector(settings, store, given.http, supervisor, stack)),
+        ended=_together(
+            _together(titles.note, deeds.note), tell_a_collector(settings, store, given.http, supervisor, stack)
+        ),
         files=builder.prompt_files,
         clock=clock,
         approvers=Approvers(store, traits, given.roles),
@@ -238,6 +243,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=allotments,
         personas=lambda: live.now.personas,
         kept=personal.names,
+        schedules=builder.schedules,
     )
     longest = settings.agents.defaults.max_message_chars
     inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
@@ -265,10 +271,12 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     # It ends after the lanes, which begin to close at once.
     stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, look_at_own)).end)
     await stack.enter_async_context(lanes)
-    work = {**workers(store, home, deletions, erasures), KIND: titles.work}
+    scheduled = {COMMAND: deeds.run_command, POLL: deeds.look}
+    work = {**workers(store, home, deletions, erasures), KIND: titles.work, **scheduled}
     if given.whose:
-        work = {DELETE: deletions.work, ERASE: erasures.work}
+        work = {DELETE: deletions.work, ERASE: erasures.work, **scheduled}
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
+    stack.push_async_callback(supervisor.start("schedules", deeds.run).end)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)

@@ -48,6 +48,7 @@ class Agent:
         self.budgets = house.budgets  # what people may spend
         self.own_keys = house.own_keys  # of model providers, that people have of their own
         self.credentials = house.credentials  # that people keep for their tools
+        self.schedules = house.builder.schedules  # of people: what is to happen later, or again and again
         self._live = house.live
         self._supervisor = house.supervisor
         self._bus = house.bus

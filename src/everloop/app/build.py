@@ -42,6 +42,7 @@ from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .schedules import schedules_in
 from .tools import Kits, Later, Toolset, build_tools, check_workspace
 from .waiting_models import WaitingModels, absent, sentence_of
 
@@ -111,6 +112,8 @@ class Builder:
         self.own = Home(opened.home)  # of which nobody sees anything
         stack.callback(self.own.close)
         self._store = opened.store
+        self._settings = opened.settings
+        self.schedules = schedules_in(opened.store, bus, given.clock or MACHINE, lambda: self._settings)
         self.budgets = BudgetControl(opened.store)  # of the owner, who tries models
         self._storage = storage
         self._bus = bus
@@ -131,6 +134,7 @@ class Builder:
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
         """Raises SettingsError and, unless it `waits` for a model to be chosen later, ModelMissing."""
         choice = await self._choose_model(settings, waits or self._given.waits)
+        self._settings = settings
         longest = settings.agents.defaults.tool_result_max_chars
         results = min(longest, READ_BY_SMALL) if choice.model.compact else longest
         toolset = self._tools(settings, results)
@@ -249,6 +253,7 @@ class Builder:
             bounded=self._storage.bounded,
             credentials=self._credentials,
             open_channels=self.open_channels,
+            clerk=self.schedules,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

@@ -42,6 +42,7 @@ from ..runtime.calls import LONGEST_RESULT, Kit
 from ..settings import Search, Settings
 from ..tools.browse import QuotaOf
 from ..tools.credentials import EXEC, FETCH, CredentialBox, credential_tools
+from ..tools.cron import ScheduleClerk, cron_tool
 from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
 from ..tools.history import history_tools
@@ -134,6 +135,7 @@ def build_tools(
     bounded: Files | None = None,
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
+    clerk: ScheduleClerk | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -177,6 +179,7 @@ def build_tools(
         *(history_tools(store, max_chars) if store else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
+        *([cron_tool(clerk, shell.risk_of_command)] if clerk else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))

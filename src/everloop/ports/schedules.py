@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from ..core.people import Role
+
 CRON_SOURCE = "cron:"  # what begins the turns of schedules, before the id
 SCHEDULE = "schedule"  # the kind of a schedule's job
 COMMAND = "command"  # that of the work on one of its commands
@@ -24,8 +26,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is, where that is somebody else, as in a group ("": the same).
 
     `when` is as it was said, `rule` as jobs have it ("": once). With `polls` (an address, or a tool and its arguments)
-    it looks at each of its times whether `condition` holds, and does what it does when that is so, which is its end.
-    With `hook` no clock has it fire, but whoever knows its secret."""
+    it looks at each of its times whether `condition` holds, and does what it does when that is so, which is its end."""
 
     id: str
     owner: str
@@ -44,7 +45,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: float = 0.0  # seconds since 1970, after which it fires no more; 0: no end
     polls: str = ""
     condition: str = ""
-    hook: bool = False
+    by_hand: bool = False  # its owner has written it themselves, and no model for them
 
 
 class ScheduleRow(Struct, frozen=True):
@@ -83,6 +84,15 @@ class FiredSchedule(Struct, frozen=True):
     result: str = ""
 
 
+class Asker(Struct, frozen=True):
+    """Who wants something of schedules, with which role, and where that was said ("": nowhere)."""
+
+    person: str
+    role: Role
+    session: str = ""
+    by_hand: bool = False
+
+
 class ScheduledWork(Struct, frozen=True):
     """What the job of a command or a poll is about."""
 
@@ -112,6 +122,9 @@ class Schedules(Protocol):
     async def schedule_runs(self, id: str, limit: int = 20) -> list[ScheduleRun]:
         """The latest first."""
 
+    async def turn_cost(self, owner: str) -> float | None:
+        """What a turn of theirs has cost on average, lately; None if that is not known."""
+
     def next_times(self, rule: str, first: float, count: int) -> list[float]:
         """So many times of a rule, `first` among them. Raises BadSchedule."""
 
@@ -131,8 +144,11 @@ class Firing(Protocol):
     async def note_look(self, id: str, result: str, holds: bool) -> FiredSchedule | None:
         """A poll has looked. If its condition holds it does what it does, and is over; once, whoever says so again."""
 
-    async def finish_run(self, work: ScheduledWork, state: ScheduleRunState, result: str, tell: str = "") -> str:
-        """Say what came of a command, once; and `tell` that in its conversation. The thread that has mail now."""
+    async def finish_run(
+        self, work: ScheduledWork, state: ScheduleRunState, result: str, tell: str = "", outside: bool = False
+    ) -> str:
+        """Say what came of a command, once; and `tell` that in its conversation, where it may be strangers' words
+        (`outside`). The thread that has mail now."""
 
     async def settle_turn(
         self, mail: int, *, failed: bool, result: str, cost: float | None, pause: float = 60.0

@@ -26,11 +26,13 @@ from .allotments import Allotments
 from .approvals import Approvals
 from .budgets import BudgetRules
 from .clock import MACHINE
+from .cron_command import CronCommand
 from .deletions import Deletions
 from .key_command import Kept, KeyCommand, nothing_kept
 from .membership import Membership, role_given
 from .models import Models
 from .persona_commands import PersonaCommands
+from .schedule_words import ScheduleWords
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 from .usage_command import UsageCommand, paid, price_of
@@ -70,6 +72,7 @@ class SlashCommands:
         budgets: Allotments | None = None,
         personas: Callable[[], Personas] = Personas,
         kept: Kept = nothing_kept,
+        schedules: ScheduleWords | None = None,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -83,6 +86,7 @@ class SlashCommands:
         self._usage = UsageCommand(store, clock)
         self._personas = PersonaCommands(store, personas)
         self._keys = KeyCommand(kept)
+        self._cron = CronCommand(schedules)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -144,6 +148,8 @@ class SlashCommands:
             case "/keys":
                 kept, reply = self._keys.tell(rest, inbound, letter)
                 return CommandEffect(kept, "none", reply)
+            case "/cron":
+                return CommandEffect(inbound, "none", await self._cron.tell(rest, inbound, letter, role))
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":

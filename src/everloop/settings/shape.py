@@ -240,6 +240,14 @@ class VoiceSection(_Section, frozen=True):
     minute_price: Annotated[float, Meta(ge=0)] | None = None  # dollars; None: what is known of the model's tokens
 
 
+class SchedulesSection(_Section, frozen=True):
+    """What people have the agent do later, or again and again."""
+
+    timezone: str = ""  # whose clock is meant where none is named, as Europe/Berlin; "": the machine's
+    most_per_person: Annotated[int, Meta(ge=0, le=10_000)] = 50
+    least_seconds: Annotated[int, Meta(ge=1)] = 300  # between two turns of one schedule
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -263,6 +271,7 @@ class Settings(_Section, frozen=True):
     files: FilesSection = FilesSection()
     users: UsersSection = UsersSection()
     voice: VoiceSection = VoiceSection()
+    schedules: SchedulesSection = SchedulesSection()
     telemetry: Telemetry = Telemetry()
 
 

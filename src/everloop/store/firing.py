@@ -47,9 +47,9 @@ def letter_of(schedule: Schedule, event: str, due: float, now: float, state: Sch
     return telling(schedule, event, text)
 
 
-def telling(schedule: Schedule, event: str, text: str) -> Inbound:
+def telling(schedule: Schedule, event: str, text: str, outside: bool = False) -> Inbound:
     """A word of the house's own: no model is asked, and nothing is begun by it."""
-    word = Telling(text, (), schedule.session, f"the schedule {schedule.id}", schedule.owner)
+    word = Telling(text, (), schedule.session, f"the schedule {schedule.id}", schedule.owner, outside)
     return Inbound(Address.parse(schedule.session), event, word, whose(schedule))
 
 

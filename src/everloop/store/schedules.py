@@ -44,6 +44,15 @@ _ROW = (
     "SELECT s.body, s.enabled, j.due, s.fires, s.last, s.over FROM schedules s LEFT JOIN jobs j "
     "ON j.id = 'schedule:' || s.id AND j.state IN ('waiting', 'working')"
 )
+# Among the last letters of everyone's, those that became turns of theirs; and what these have cost.
+_TURNS = (
+    "SELECT count(*), min(at) FROM (SELECT owner, kind, ended, at FROM inbox ORDER BY id DESC LIMIT 5000) AS letters "
+    "WHERE owner = $1 AND ended > 0 AND kind IN ('said', 'notice')"
+)
+_SPENT = (
+    "SELECT sum(cost), sum(CASE WHEN cost IS NULL THEN 1 ELSE 0 END) FROM usage WHERE at >= $2 AND purpose = '' "
+    "AND own = 0 AND CASE WHEN requester = '' THEN owner ELSE requester END = $1"
+)
 _RUN = "schedule, event, due, begun, state, result, thread, cost, ended"
 # A turn that has ended, or whose conversation was deleted, while whoever was to say so was killed.
 _OVER = (
@@ -91,6 +100,13 @@ class ScheduleRows(Database):
         )
         return [ScheduleRun(*row) for row in rows]
 
+    async def turn_cost(self, owner: str) -> float | None:
+        [(turns, since)] = await self._ask(_TURNS, owner)
+        if not turns:
+            return None
+        [(cost, unpriced)] = await self._ask(_SPENT, owner, since)
+        return float(cost) / int(turns) if cost and not unpriced else None
+
     def next_times(self, rule: str, first: float, count: int) -> list[float]:
         return next_ones(rule, first, count)
 
@@ -107,8 +123,10 @@ class ScheduleRows(Database):
     async def note_look(self, id: str, result: str, holds: bool) -> FiredSchedule | None:
         return await self._do(partial(_note_look, id, result[:SHOWN], holds))
 
-    async def finish_run(self, work: ScheduledWork, state: ScheduleRunState, result: str, tell: str = "") -> str:
-        return await self._do(partial(_finish, work, state, result[:SHOWN], tell))
+    async def finish_run(
+        self, work: ScheduledWork, state: ScheduleRunState, result: str, tell: str = "", outside: bool = False
+    ) -> str:
+        return await self._do(partial(_finish, work, state, result[:SHOWN], tell, outside))
 
     async def settle_turn(
         self, mail: int, *, failed: bool, result: str, cost: float | None, pause: float = 60.0
@@ -297,7 +315,7 @@ async def _note_look(id: str, result: str, holds: bool, ask: Ask) -> FiredSchedu
         elif row.schedule.until and due > row.schedule.until:
             await _end(ask, id, EXPIRED)
         return None
-    said = structs.replace(row.schedule, text=f"{row.schedule.text}\n\n{result}") if _tells(row.schedule) else None
+    said = structs.replace(row.schedule, text=f"{row.schedule.text}\n({result})") if _tells(row.schedule) else None
     state, why = how_it_fires(row.schedule, 0.0, await _barred(ask, row.schedule.owner), False)
     fired = await _begin(ask, said or row.schedule, event_of(id, due), due, due, state, why)
     await _end(ask, id, HELD)
@@ -309,12 +327,12 @@ def _tells(schedule: Schedule) -> bool:
     return schedule.does == "message"
 
 
-async def _finish(work: ScheduledWork, state: ScheduleRunState, result: str, tell: str, ask: Ask) -> str:
+async def _finish(work: ScheduledWork, state: ScheduleRunState, result: str, tell: str, outside: bool, ask: Ask) -> str:
     row = await _locked(ask, work.schedule)
     open_runs = "SELECT 1 FROM schedule_runs WHERE schedule = $1 AND event = $2 AND state = 'running'{lock}"
     if row is None or not await ask(open_runs, work.schedule, work.event):
         return ""
-    thread = await post_if_theirs(ask, telling(row.schedule, work.event, tell)) if tell else ""
+    thread = await post_if_theirs(ask, telling(row.schedule, work.event, tell, outside)) if tell else ""
     await ask(
         "UPDATE schedule_runs SET state = $3, result = $4, thread = $5, ended = {now} "
         "WHERE schedule = $1 AND event = $2",

@@ -15,10 +15,10 @@ def create_document_tool(changes: Changes) -> Tool:
     async def create_document(
         path: Annotated[str, "Path in the workspace; its ending says the kind: .md .txt .csv .html .docx .pdf .xlsx"],
         context: CallContext,
-        content: Annotated[str, "The text, in Markdown: headings, lists, tables, code, bold, italic, links"] = "",
+        content: Annotated[str, "The text, in Markdown"] = "",
         sheets: Annotated[
             dict[str, Any] | None,
-            "Tables by name: each a list of rows, each a list of cells; the first row is the head",
+            "Tables by name: lists of rows, the first is the head",
         ] = None,
     ) -> Result:
         """Make a document from Markdown and tables, or replace one. A csv takes one table, an xlsx a sheet for each."""

@@ -23,9 +23,9 @@ def find_files_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) 
     @tool(Effect.READ, seconds=_SECONDS + 10, permission=Role.USER)
     async def find_files(
         pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
-        path: Annotated[str, "The folder to search, in the workspace"] = ".",
+        path: Annotated[str, "A folder of the workspace"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
-        offset: Annotated[int, Meta(ge=1, description="First file to show, counted from 1")] = 1,
+        offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
         """Find files by name, in a folder and all below it. Links end with @ and are not followed."""
         glob = glob_of(workspace, pattern)

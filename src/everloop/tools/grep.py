@@ -32,12 +32,12 @@ _EVER = 1e12  # seconds; JSON has no infinity
 def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS, marks: Marks = MARKS) -> Tool:
     @tool(Effect.READ, seconds=seconds + 10, permission=Role.USER)
     async def grep(
-        pattern: Annotated[str, "A regular expression (Python's), looked for in each line"],
-        path: Annotated[str, "A folder, which is searched with all below it, or a file"] = ".",
+        pattern: Annotated[str, "A regular expression (Python's) for lines"],
+        path: Annotated[str, "A folder, with all below it, or a file"] = ".",
         include: Annotated[str, "Only files that fit this, such as *.py or src/**/*.{js,ts}"] = "",
         ignore_case: bool = False,
-        context: Annotated[int, Meta(ge=0, le=20, description="How many lines around each to show")] = 0,
-        files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
+        context: Annotated[int, Meta(ge=0, le=20, description="Lines around each")] = 0,
+        files_only: Annotated[bool, "Only name the files"] = False,
     ) -> Result:
         """Search the text of files. Each line found is told as path:number:line."""
         if not pattern or len(pattern) > 5000:

@@ -67,10 +67,10 @@ def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Ma
     async def read_file(
         path: Annotated[str, "Path in the workspace, or a file:… reference"],
         context: CallContext,
-        offset: Annotated[int, Meta(ge=1, description="First line to read, counted from 1")] = 1,
-        limit: Annotated[int, Meta(ge=1, description="How many lines to read at most")] = 2000,
+        offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1,
+        limit: Annotated[int, Meta(ge=1, description="Most lines")] = 2000,
         column: Annotated[
-            int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in the first line, if that is very long")
+            int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in a very long first line")
         ] = 1,
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""

@@ -48,6 +48,7 @@ const PLACES = [
   ["models.", "models", "models"],
   ["providers.", "models", "providers"],
   ["voice.", "models", "answers"],
+  ["schedules.", "behaviour", "turns"],
   ["prices.", "models", "prices"],
   ["tools.exec.", "tools", "commands"],
   ["tools.web.", "tools", "web"],

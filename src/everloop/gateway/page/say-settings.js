@@ -30,6 +30,7 @@ export const labels = spoken({
   "gateway.tls_key": "TLS key", "gateway.behind_proxy": "Behind a reverse proxy", "gateway.connections": "Connection limit", "gateway.connections_per_address": "Connections per address",
   "gateway.sockets_per_user": "WebSockets per user", "gateway.bytes_per_user": "File storage per user (older name)", "files.url": "Storage (S3 address)", "files.endpoint": "S3 endpoint", "files.region": "S3 region", "files.access_key": "S3 access key", "files.secret_key": "S3 secret key",
   "files.max_bytes": "Largest file (bytes)", "files.quota": "File storage per person (bytes)", "files.guest_quota": "File storage per guest (bytes)", "files.link_seconds": "Signed links hold for (seconds)", "gateway.request_seconds": "Request timeout (seconds)",
+  "schedules.timezone": "Time zone of schedules", "schedules.most_per_person": "Schedules per person", "schedules.least_seconds": "Seconds between scheduled turns",
   "voice.model": "Voice message model", "voice.api_base": "Voice server address", "voice.language": "Spoken language", "voice.max_seconds": "Longest voice message (seconds)", "voice.minute_price": "Dollars a minute of speech",
   "telemetry.otlp_endpoint": "OpenTelemetry endpoint", "telemetry.otlp_headers": "OpenTelemetry headers", "telemetry.content": "Send contents with traces",
 });
