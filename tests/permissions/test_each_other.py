@@ -139,6 +139,10 @@ async def live(door: Door, role: Role) -> Recorded:
         for row in rows:
             async with client.get(f"/api/sessions/{row['id']}/entries") as answer:
                 kept.add("ref", *re.findall(r"file:[0-9a-f]{12,64}", await answer.text()))
+        planned = {"when": "every 2h", "text": text, "does": "message", "session": rows[0]["session"]}
+        async with client.post("/api/schedules", json=planned) as answer:
+            assert answer.status == 201
+            kept.add("schedule", (await answer.json())["schedule"]["id"])
         kept.add("person", PEOPLE[role])
     async with open_records(door.home) as records:
         kept.add("token", *(each.id for each in await records.store.tokens(PEOPLE[role])))
@@ -147,7 +151,12 @@ async def live(door: Door, role: Role) -> Recorded:
 
 
 KINDS = {"ref": ("ref",), "session": ("session",), "thread": ("thread",), "path": ("path",), "who": ("person",)}
-KINDS |= {"id": ("thread", "approval", "person", "token"), "account": ("person",), "of": ("person",), "file": ("ref",)}
+KINDS |= {
+    "id": ("thread", "approval", "person", "token", "schedule"),
+    "account": ("person",),
+    "of": ("person",),
+    "file": ("ref",),
+}
 FILLED: dict[str, Any] = {
     "q": WORD,
     "seq": 3,
@@ -159,6 +168,8 @@ FILLED: dict[str, Any] = {
     "archived": True,
     "key": "sk-canary-of-another",
     "value": "sk-canary-of-another",
+    "when": "every 2h",
+    "text": "other words",
 }
 # What is asked for beside that is nobody's: how much of it, in which order, what is to be set.
 NAMES_NOTHING = {
@@ -181,6 +192,7 @@ NAMES_NOTHING = {
         "open_to",
         "pinned",
     ),
+    *("does", "zone", "misfire", "overlap", "retries", "max_runs", "until", "polls", "condition", "enabled"),
     *("place", "places", "prompt", "provider", "replace", "replaces", "role", "scopes", "title", "tokens", "tools"),
 }
 
@@ -252,8 +264,8 @@ async def test_the_one_finds_all_of_it_and_so_the_tests_below_would_see_it(door:
             found = await answers(client, asked, kept)
         seen = {re.sub(r"file:\w+|[0-9a-f]{16}", "*", path) for _, path, _, _ in found}
         assert {"/api/sessions", "/api/search", "/api/sessions/*", "/api/sessions/*/entries", "/api/files/*"} <= seen
-        assert {"/api/workspace/file", "/api/approvals", "/api/sessions/*/trace"} <= seen
-        kinds = ["approval", "path", "person", "ref", "response", "session", "thread", "token"]
+        assert {"/api/workspace/file", "/api/approvals", "/api/sessions/*/trace", "/api/schedules"} <= seen
+        kinds = ["approval", "path", "person", "ref", "response", "schedule", "session", "thread", "token"]
         assert (len(kept.answers) > 5, sorted(kept.ids)) == (True, kinds)
 
 

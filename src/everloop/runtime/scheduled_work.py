@@ -40,7 +40,8 @@ EXEC, FETCH = "exec", "web_fetch"
 LONGEST = 4000  # characters of what a command has said that are told
 NOT_ALLOWED = "the settings do not allow it (tools.policy)"
 TO_BE_ASKED = (
-    "the settings would have a person asked, and nobody is there: an administrator may make it by hand, with /cron add"
+    "the settings would have a person asked, and nobody is there: who may approve it can make the schedule by hand, in "
+    "the page or with everloop cron"
 )
 _NOTE = re.compile(r"\n?\[(?:with the answer go|also written, and not sent): [^\n]*\]\s*\Z")
 UNKNOWN = "it was cut off, and nobody knows whether it took effect; it was not run again"

@@ -299,6 +299,7 @@ VIEWS = (
     View("own files", "#/settings/files", ".own-files li"),
     View("people", "#/settings/people", ".people article"),
     View("personas", "#/settings/personas", "article[data-persona]"),
+    View("schedules", "#/settings/schedules", "form.tile select"),
     View("persona", "#/settings/personas", "article[data-persona]", edit_persona),
     View("workspace", "#/files", ".entry"),
     View("preview", "#/files//b.txt", ".pane pre"),

@@ -15,6 +15,7 @@ const PAGES = [
   { name: "behaviour", group: "agent", least: "admin", open: settings("behaviour") },
   { name: "tools", group: "agent", least: "admin", open: settings("tools") },
   { name: "personas", group: "agent", least: "admin", open: async (at) => { await styled("personas.css"); return new (await import("./personas.js")).PersonasPage(at.me.role); } },
+  { name: "schedules", group: "agent", least: "user", open: async () => { await styled("schedules.css"); return new (await import("./schedules.js")).SchedulesPage(); } },
   { name: "channels", group: "reach", least: "admin", open: async (at) => { await styled("channels.css"); return new (await import("./channels.js")).ChannelsPage(at.me.role); } },
   { name: "outbox", group: "reach", least: "owner", open: async () => { await styled("outbox.css"); return new (await import("./outbox.js")).OutboxPage(); } },
   { name: "people", group: "house", least: "admin", open: async (at) => new (await import("./people.js")).PeoplePage(at.me.role) },

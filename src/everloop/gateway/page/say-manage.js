@@ -14,6 +14,7 @@ export const told = spoken({
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
     personas: ["Personas", "Who it is at which channel, server or chat"],
+    schedules: ["Schedules", "What it does later, or again and again"],
     channels: ["Channels", "Where people speak with the agent"],
     outbox: ["Outbox", "Answers that were not delivered"],
     people: ["People", "Who may speak with it, roles, accounts"],

@@ -1,6 +1,20 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
-from . import audit, budgets, channels, delivery, files, leaving, models, own, own_secrets, people, personas, sessions
+from . import (
+    audit,
+    budgets,
+    channels,
+    delivery,
+    files,
+    leaving,
+    models,
+    own,
+    own_secrets,
+    people,
+    personas,
+    schedules,
+    sessions,
+)
 
 TABLE = (
     *own.ROUTES,
@@ -11,6 +25,7 @@ TABLE = (
     *budgets.ROUTES,
     *leaving.ROUTES,
     *personas.ROUTES,
+    *schedules.ROUTES,
     *channels.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
