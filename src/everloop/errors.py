@@ -48,6 +48,7 @@ EverloopError
 ├── PathRefused              a path of a workspace that its person cannot list, read, write or remove
 ├── ToolError                a tool's failure, written for the model to read
 │   └── LinkFailed           the network failed, not the call: a read may be tried once more
+├── Postponed                work that is to be done later, and why; no fault of anything
 └── TurnFailed               a turn ended without an answer; carries the reason and the error's id
 """
 
@@ -287,6 +288,14 @@ class ToolError(EverloopError):
 
 
 class LinkFailed(ToolError): ...
+
+
+class Postponed(EverloopError):
+    """`seconds` is when it may be tried again."""
+
+    def __init__(self, text: str, seconds: float) -> None:
+        super().__init__(text)
+        self.seconds = seconds
 
 
 class TurnFailed(EverloopError):

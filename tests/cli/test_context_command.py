@@ -31,7 +31,7 @@ async def shown(person: Person, part: str) -> str:
 async def test_before_anything_is_said_it_shows_what_would_be_told(person):
     told = await looked(person)
     assert (told["session"], told["thread"], told["used"] > 2000, told["counted"]) == ("cli:direct", "", True, False)
-    assert names(told) == ["identity", "tools", "messages", "tail"]
+    assert names(told) == ["identity", "skills", "tools", "messages", "tail"]
     assert told["prefix"] == {"changed": [], "at": 0, "coming": []}
     assert not (person.home / "workspace").exists()  # looking makes nothing
 
@@ -40,7 +40,7 @@ async def test_each_part_is_shown_with_its_tokens_and_adds_up_to_what_is_used(pe
     model.play([Call("list_dir"), (Say("Two files."), Spend(Usage(3000, 40)))])
     assert (await person.run("agent", "-m", "what is here?")).status == 0
     told = await looked(person)
-    assert names(told) == ["identity", "agents.md", "soul.md", "tools", "messages", "tail"]
+    assert names(told) == ["identity", "agents.md", "soul.md", "skills", "tools", "messages", "tail"]
     sizes = {part["name"]: part["tokens"] for part in told["parts"]}
     tools = [part for part in told["parts"] if part["of"] == "tools"]
     assert len(tools) >= 15
@@ -55,7 +55,7 @@ async def test_a_part_is_shown_as_the_model_is_shown_it(person, model):
     await person.run("agent", "-m", "hi")
     asked = model.requests[-1].body
     system = asked["messages"][0]["content"]
-    told = [(await shown(person, part)).rstrip("\n") for part in ("identity", "AGENTS.md", "soul.md")]
+    told = [(await shown(person, part)).rstrip("\n") for part in ("identity", "AGENTS.md", "soul.md", "skills")]
     assert "\n\n---\n\n".join(told) == system
     assert await shown(person, "messages") == "user:\n    hi\nassistant:\n    hello \\u001b[2Jthere\n"
     assert (await shown(person, "list_dir")).startswith("list_dir: List a folder")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from everloop.app import open_desk
 from everloop.app.access import new_token, token_scopes
+from everloop.app.recall import NO_EMBEDDER
 from everloop.app.tools import build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.people import Role
@@ -19,6 +20,7 @@ from everloop.gateway.transport.origins import Origins
 from everloop.gateway.ws.connection import ConnectionContext
 from everloop.gateway.ws.connections import ClientConnections
 from everloop.gateway.ws.hub import Hub
+from everloop.memory.recall import Recall
 from everloop.ports.directory import Person
 from everloop.settings import load
 from everloop.settings.shape import GatewaySection
@@ -52,6 +54,7 @@ async def specs(folder: Path) -> dict[str, ToolSpec]:
             agent.store,
             keeper=Attachments(Folder(folder / "files"), agent.store, lambda: 1000),
             credentials=agent.credentials,
+            facts=Recall(agent.store, NO_EMBEDDER),
         )
         return {tool.spec.name: tool.spec for tool in (*made.tools, *made.personal)}
 

@@ -112,6 +112,7 @@ async def live(door: Door, role: Role) -> Recorded:
         ("POST", "/message/stream", {"json": {**platform, "id": "m3"}}),
         ("POST", "/api/files?name=own.txt", {"data": text.encode()}),
         ("PUT", "/api/workspace/file?path=own.txt", {"data": text.encode()}),
+        ("PUT", "/api/memory/document", {"json": {"document": "MEMORY.md", "text": f"- {text}\n", "base": ""}}),
     ]
     async with door.client(role) as client:
         for method, path, given in kept.requests:
@@ -139,6 +140,8 @@ async def live(door: Door, role: Role) -> Recorded:
         for row in rows:
             async with client.get(f"/api/sessions/{row['id']}/entries") as answer:
                 kept.add("ref", *re.findall(r"file:[0-9a-f]{12,64}", await answer.text()))
+        async with client.get("/api/memory/facts") as answer:
+            kept.add("fact", *(each["id"] for each in (await answer.json())["facts"]))
         planned = {"when": "every 2h", "text": text, "does": "message", "session": rows[0]["session"]}
         async with client.post("/api/schedules", json=planned) as answer:
             assert answer.status == 201
@@ -157,8 +160,16 @@ KINDS |= {
     "of": ("person",),
     "file": ("ref",),
 }
+LISTED = "ids"  # of facts
 FILLED: dict[str, Any] = {
     "q": WORD,
+    "search": WORD,
+    "document": "MEMORY.md",
+    "version": 1,
+    "old": 0,
+    "new": 1,
+    "text": "",
+    "base": "",
     "seq": 3,
     "at": 1,
     "content": "other words",
@@ -169,12 +180,11 @@ FILLED: dict[str, Any] = {
     "key": "sk-canary-of-another",
     "value": "sk-canary-of-another",
     "when": "every 2h",
-    "text": "other words",
 }
 # What is asked for beside that is nobody's: how much of it, in which order, what is to be set.
 NAMES_NOTHING = {
     "platforms",
-    *("limit", "skip", "after", "before", "since", "hidden", "by", "offset", "per", "what", "confirm"),
+    *("ended", "limit", "skip", "after", "before", "since", "hidden", "by", "offset", "per", "what", "confirm"),
     *(
         "header",
         "hosts",
@@ -186,6 +196,8 @@ NAMES_NOTHING = {
         "blocked",
         "code",
         "files",
+        "held",  # of a skill in one's own workspace
+        "pin",  # a hash of what one has sent oneself
         "max_tokens",
         "model",
         "money",
@@ -207,6 +219,8 @@ def fields_of(shape: Any, kept: Recorded) -> Iterator[dict[str, Any]]:
             choices[field.name] = [each for kind in KINDS[field.name] for each in kept.ids.get(kind, [])]
         elif field.name in FILLED:
             choices[field.name] = [FILLED[field.name]]
+        elif field.name == LISTED:
+            choices[field.name] = [kept.ids["fact"]]
     for values in itertools.product(*choices.values()):
         yield dict(zip(choices, values, strict=True))
 
@@ -265,7 +279,8 @@ async def test_the_one_finds_all_of_it_and_so_the_tests_below_would_see_it(door:
         seen = {re.sub(r"file:\w+|[0-9a-f]{16}", "*", path) for _, path, _, _ in found}
         assert {"/api/sessions", "/api/search", "/api/sessions/*", "/api/sessions/*/entries", "/api/files/*"} <= seen
         assert {"/api/workspace/file", "/api/approvals", "/api/sessions/*/trace", "/api/schedules"} <= seen
-        kinds = ["approval", "path", "person", "ref", "response", "schedule", "session", "thread", "token"]
+        assert {"/api/memory/facts", "/api/memory/document", "/api/memory/difference"} <= seen
+        kinds = ["approval", "fact", "path", "person", "ref", "response", "schedule", "session", "thread", "token"]
         assert (len(kept.answers) > 5, sorted(kept.ids)) == (True, kinds)
 
 
@@ -358,7 +373,8 @@ async def test_a_route_that_nobody_replays_breaks_the_build(door: Door, tmp_path
 async def test_a_field_by_which_something_of_anothers_could_be_named_is_replayed_or_breaks_the_build():
     shapes = [shape for route in TABLE for shape in (route.at, route.query, route.body)]
     structs = [each for each in shapes if isinstance(each, type) and issubclass(each, msgspec.Struct)]
-    assert {name for each in structs for name in each.__struct_fields__} - {*KINDS, *FILLED, *NAMES_NOTHING} == set()
+    fields = {name for each in structs for name in each.__struct_fields__}
+    assert fields - {*KINDS, *FILLED, *NAMES_NOTHING, LISTED} == set()
     assert {frame.__struct_config__.tag for frame in NEEDS} == REPLAYED_FRAMES
 
 

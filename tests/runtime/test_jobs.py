@@ -58,12 +58,13 @@ async def test_a_fault_in_an_outbox_is_told_and_ends_nothing_and_the_next_answer
         finally:
             failpoints.disarm()
         after = [(task.name, task.state, task.restarts) for task in agent.tasks()]
-    scheduler, answers = ("scheduler", "running", 0), ("answers", "running", 0)
+    scheduler = [("scheduler", "running", 0), ("memory", "running", 0)]
+    answers = ("answers", "running", 0)
     # The fake has nothing to listen to, so that its listening ends by itself.
     lease = ("lease fake", "running", 0)
-    lanes = [(name, "running", 0) for name in ("keys", "lanes mail", "lanes leases", "lanes expiry")]
-    assert before == [*lanes, scheduler, lease, ("outbox fake", "running", 0), ("channel fake", "running", 0), answers]
-    assert after == [*lanes, scheduler, lease, ("outbox fake", "running", 0), ("channel fake", "ended", 0), answers]
+    lanes = [(name, "running", 0) for name in ("keys", "lanes mail", "lanes leases", "lanes expiry", "fact vectors")]
+    assert before == [*lanes, *scheduler, lease, ("outbox fake", "running", 0), ("channel fake", "running", 0), answers]
+    assert after == [*lanes, *scheduler, lease, ("outbox fake", "running", 0), ("channel fake", "ended", 0), answers]
     assert caplog.text.count("Reached: outbox.settled") == 1
     assert {task.state for task in agent.tasks()} == {"ended"}
 

@@ -248,8 +248,8 @@ async def test_the_prefix_is_written_at_the_first_call_and_when_it_has_changed(h
         await agent.ask("five")
         first, *same, fourth, fifth = await prefixes(agent)
     assert (parts(first), same, parts(fourth), fifth) == (
-        *(["model", "identity", "agents.md", "soul.md", "tools"], ["", ""]),
-        *(["model", "identity", "agents.md", "soul.md", "tools"], ""),
+        *(["model", "identity", "agents.md", "soul.md", "skills", "tools"], ["", ""]),
+        *(["model", "identity", "agents.md", "soul.md", "skills", "tools"], ""),
     )
     assert first.split()[1:] == fourth.split()[1:]
     assert first.split()[0] != fourth.split()[0]

@@ -129,7 +129,8 @@ async def test_files_of_a_persona_are_told_where_it_answers_and_nowhere_else(hou
         await agent.user("web:anna").ask("hi")
         (folder / "IDENTITY.md").write_text("Jack")
         await agent.ask("hi", "api:x")
-    owner, other, anna, later = [each.system.split(BETWEEN)[1:] for each in model.prompts]
+    told = [each.system.split(BETWEEN)[1:] for each in model.prompts]
+    owner, other, anna, later = [[part for part in each if not part.startswith("# Skills")] for each in told]
     souls = "## SOUL.md\n\na pirate's soul", "## SOUL.md\n\nthe owner's soul"
     assert owner == ["You are a pirate.", souls[0], "## USER.md\n\nabout the owner"]
     assert other == [souls[1], "## USER.md\n\nabout the owner"]
@@ -155,7 +156,7 @@ async def test_another_persona_is_another_prefix_and_within_one_it_stays_the_sam
             await agent.ask(text, "api:x")
         called = [each.prefix for each in await entries(agent, "api:x") if isinstance(each, log.ModelCalled)]
     assert [bool(prefix) for prefix in called] == [True, False, True, False, True]  # kept where it is another
-    assert changed_parts(called[0], called[2]) == ["identity", "persona", "tools"]
+    assert changed_parts(called[0], called[2]) == ["identity", "persona", "skills", "tools"]
     assert called[4] == called[0]
     assert model.prompts[0].system == model.prompts[1].system == model.prompts[4].system
 

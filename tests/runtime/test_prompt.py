@@ -18,7 +18,8 @@ DEFAULT, COMPACT = 3000, 1200  # tokens that a prompt may have before anything i
 
 
 def sections(shown) -> list[str]:
-    return shown.system.split(BETWEEN)
+    """All but the skills, which tests/app/test_skills.py looks at."""
+    return [each for each in shown.system.split(BETWEEN) if not each.startswith("# Skills")]
 
 
 @pytest.fixture

@@ -6,6 +6,8 @@ from itertools import pairwise
 import everloop
 from everloop.core.log import ModelCalled
 from everloop.core.wording import FENCE
+from everloop.memory.telling import REMEMBERED
+from everloop.ports.memory import Fact, MemoryChange
 from everloop.readings.recall import RECALLED
 from everloop.replay import cut, replay, turns_in
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
@@ -66,6 +68,24 @@ async def test_results_and_answers_come_back_word_for_word_when_they_are_asked_f
         assert recalled(model.prompts[-1]) == ["[4] result: | copper lantern | kept in shed nine |"]
         await agent.ask("Where did we put the spare lantern?")
         assert recalled(model.prompts[-1])[0].endswith("] agent: It hangs in the garden, the spare lantern.")
+
+
+async def test_what_is_remembered_and_lines_of_the_conversation_share_one_allowance(house):
+    lanterns = tuple(Fact(f"z{n}", f"Copper lantern {n} hangs {'far ' * 60}away") for n in range(8))
+    others = tuple(Fact(f"o{n}", f"Invoice {n} was paid") for n in range(60))
+    model = model_of(look_and_answer)
+    async with house(model, tools=[look, read]) as agent:
+        await agent.store.change_memory("owner", MemoryChange("", "said so", facts=(*lanterns, *others)))
+        await agent.ask("look")
+        await agent.ask("Where is a copper lantern?")
+        alone = model.prompts[-1].tail.partition(REMEMBERED)[2].splitlines()
+        await squeezed(agent, "spare")
+        await agent.ask("Where did we put the copper lantern?")
+    shown = model.prompts[-1].tail
+    told, _, lines = shown.partition(REMEMBERED)[2].partition(RECALLED)
+    assert lines.splitlines() == ["", "[4] result: | copper lantern | kept in shed nine |"]
+    assert 1 <= len(told.splitlines()[1:]) < len(alone[1:])
+    assert len(REMEMBERED) + len(told) + len(RECALLED) + len(lines) <= 1800
 
 
 async def test_what_strangers_wrote_comes_back_marked_as_theirs(house):

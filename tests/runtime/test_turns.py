@@ -285,6 +285,8 @@ async def test_help_lists_the_commands(house):
             "everloop commands:\n/new — Start a new conversation\n/stop — Stop the current task\n"
             "/model [NAME] — Show the model that answers here, or choose another\n"
             "/persona [NAME] — Show who the agent is here, or choose another for this conversation\n"
+            "/skill [NAME …] — Show what the agent knows how to do; with a name, have it do so: /skill NAME and "
+            "what is to be done\n"
             "/compact — Let a summary stand for what was said before\n"
             "/approve [NAME [no | for TIME | here | host | argv PATTERN | …]] — Show what waits for permission; "
             "allow it, or with `no` deny it. Further words allow the like too: `for 1h`, `runs 5`, "

@@ -9,9 +9,11 @@ from msgspec import structs
 from tests.store.test_store import append, heard, received
 
 from everloop.core.log import ModelSaid
+from everloop.core.mail import Address, Inbound, Said
 from everloop.core.prompt import Usage
 from everloop.ports import Store
 from everloop.ports.conversation import Branch
+from everloop.ports.jobs import CONSOLIDATE, Job
 from everloop.ports.memory import (
     HISTORY,
     MEMORY,
@@ -78,14 +80,14 @@ async def test_what_is_replaced_stays_and_is_no_longer_true(store: Store):
     assert plain(await store.facts("ann")) == [OSLO]
     ended = structs.replace(ROME, until=200.0, replaced_by="f2")
     assert plain(await store.facts("ann", ended=True, ids=["f1", "f2"])) == [ended, OSLO]
-    assert await store.fact_words("ann", ["rome", "oslo", "ann"], 10) == (1, {"oslo": ["f2"], "ann": ["f2"]})
+    assert await store.fact_words("ann", ["rom", "oslo", "ann"], 10) == (1, {"oslo": ["f2"], "ann": ["f2"]})
 
 
 async def test_nobody_finds_what_is_another_s(store: Store):
     await store.change_memory("ann", change(facts=(ROME,), documents=(MemoryDocument(MEMORY, "mine\n"),)))
     assert await store.facts("bob") == []
     assert await store.facts("bob", ids=["f1"], ended=True) == []
-    assert await store.fact_words("bob", ["rome"], 10) == (0, {})
+    assert await store.fact_words("bob", ["rom"], 10) == (0, {})
     assert await store.document("bob", MEMORY) == MemoryDocument(MEMORY)
     assert await store.document_at("bob", MEMORY, 1) is None
     assert (
@@ -108,7 +110,7 @@ async def test_what_is_forgotten_stands_nowhere_not_even_in_earlier_versions(sto
         "b\n",
     ]
     assert await store.facts("ann", ended=True) == []
-    assert await store.fact_words("ann", ["rome"], 10) == (0, {})
+    assert await store.fact_words("ann", ["rom"], 10) == (0, {})
 
 
 async def test_an_entry_that_is_hidden_is_found_by_nobody(store: Store):
@@ -156,3 +158,42 @@ def test_every_earlier_text_is_found_again_from_the_last(texts: list[str]):
     for edit, before in zip(reversed(edits), reversed(texts[:-1]), strict=True):
         text = undone(text, edit)
         assert text == before
+
+
+async def test_facts_are_found_by_most_of_their_words(store: Store):
+    await store.change_memory("ann", change(facts=(ROME, OSLO)))
+    await store.change_memory("ann", change(ended=(FactEnd("f1", 200.0, "f2"),)))
+    assert plain(await store.facts_holding("ann", ["ann", "oslo", "rome"], 10)) == [OSLO]
+    both = await store.facts_holding("ann", ["lives", "rome"], 10, ended=True)
+    assert [fact.id for fact in both] == ["f1", "f2"]
+    assert [fact.id for fact in await store.facts_holding("ann", ["lives", "rome"], 1, ended=True)] == ["f1"]
+    assert (await store.facts_holding("bob", ["rome"], 10, ended=True), await store.facts_holding("ann", [], 10)) == (
+        [],
+        [],
+    )
+
+
+async def test_what_was_left_is_waiting_at_once_and_what_a_job_waits_for_is_not(store: Store):
+    thread = await conversation(store)
+    assert await store.unconsolidated(3600.0, 100, 10) == []
+    [found] = await store.conversations("owner")
+    await store.command(Inbound(Address.parse(found.session), "new", Said((), "owner", found.session)), "new", "")
+    [waiting] = await store.unconsolidated(3600.0, 100, 10)
+    assert (waiting.thread, waiting.left) == (thread, True)
+    await store.add_job(Job(f"consolidate:{thread}:2", CONSOLIDATE, 0.0, payload=thread))
+    assert await store.unconsolidated(0.0, 1, 10) == []
+    [row] = await store.claim_jobs([CONSOLIDATE], 30.0)
+    await store.settle_job(row, "done")
+    assert [each.thread for each in await store.unconsolidated(0.0, 1, 10)] == [thread]
+    assert [await store.pass_over(thread, 0, 2), await store.pass_over(thread, 0, 2)] == [True, False]
+    assert (await store.unconsolidated(0.0, 1, 10), await store.memory_version("owner")) == ([], 0)
+
+
+async def test_the_memory_of_a_conversation_that_another_s_bot_has_brought_is_its_principal_s(store: Store):
+    thread = await conversation(store)
+    done = change(facts=(ROME,), consolidated=Consolidated(thread, 0, 2, owner="owner"))
+    assert await store.change_memory("ann", done) == 1
+    assert (plain(await store.facts("ann")), await store.facts("owner")) == ([ROME], [])
+    assert await store.hidden(thread) == set()
+    await store.change_memory("owner", change(hidden=((thread, 2),)))
+    assert await store.hidden(thread) == {2}

@@ -2,6 +2,7 @@
 speak. For what exporting and erasing one of them does."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from everloop.core.people import Role, chat_of
 from everloop.core.prompt import Usage
 from everloop.files.folder import Folder
 from everloop.files.inventory import FileInventory
+from everloop.memory.forgetting import forget
 from everloop.ports import HomeFile, Store
 from everloop.ports.conversation import Conversation, Mark, Rename
 from everloop.ports.directory import Person
@@ -45,7 +47,8 @@ class Town:
         self.folders = HomeFoldersOf(folder, folder / "workspace", self.files, shelves)
         self.members, self.sessions = Membership(store), Sessions(store)
         self.deletions = Deletions(store, shelves, self.forget)
-        self.erasures = Erasures(store, self.folders, self.deletions, self.members, patience=2.0)
+        forgets = partial(forget, store)
+        self.erasures = Erasures(store, self.folders, self.deletions, self.members, patience=2.0, forgets=forgets)
         self.export = PersonExport(store, self.sessions, self.folders, self.files)
         self.group = Lease("")
 

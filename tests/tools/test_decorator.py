@@ -50,11 +50,11 @@ def test_name_docstring_and_signature_become_the_spec() -> None:
                 "tags": {"type": "array", "items": {"type": "string"}},
             },
             "required": ["query"],
-            "additionalProperties": False,
         },
         effect=Effect.READ,
         local=True,
         seconds=5,
+        closed=True,
     )
 
 
@@ -76,9 +76,7 @@ async def test_the_decorator_works_without_brackets() -> None:
     async def hello() -> str:
         return "hello"
 
-    assert hello.spec == ToolSpec(
-        "hello", "", {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
-    )
+    assert hello.spec == ToolSpec("hello", "", {"type": "object", "properties": {}, "required": []}, closed=True)
     assert await hello.run({}, CONTEXT) == "hello"
 
 

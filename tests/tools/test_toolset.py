@@ -43,9 +43,12 @@ TOOLS = {
     "exec_stop": (Effect.IDEMPOTENT, Role.USER),
     "run_python": (Effect.VERIFIABLE, Role.USER),
     "web_fetch": (Effect.READ, Role.USER),
+    "recall": (Effect.READ, Role.USER),
     "search_history": (Effect.READ, Role.USER),
     "read_history": (Effect.READ, Role.USER),
     "web_search": (Effect.READ, Role.USER),
+    "remember": (Effect.KEYED, Role.USER),
+    "forget": (Effect.IDEMPOTENT, Role.USER),
     "message": (Effect.KEYED, Role.GUEST),
     "react": (Effect.IDEMPOTENT, Role.GUEST),
     "edit_message": (Effect.IDEMPOTENT, Role.USER),
@@ -62,7 +65,7 @@ def furnished(folder: Path, **tools: Any) -> Toolset:
     settings = load(folder, {}, {"tools": SEARCH | tools})
     files = Folder(folder / "files")
     home, ws = folder / "home", folder / "ws"
-    return build_tools(home, ws, settings, files, LocalBus(), 8000, NEVER_ASKED, keeper=NEVER_ASKED)
+    return build_tools(home, ws, settings, files, LocalBus(), 8000, NEVER_ASKED, keeper=NEVER_ASKED, facts=NEVER_ASKED)
 
 
 @tool

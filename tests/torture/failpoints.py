@@ -25,8 +25,8 @@ MUCH = "\n" + "and so on and on " * 100  # what follows the first line is no ord
 FATAL = {"store.migrating"}  # an error that nobody expects here ends the process, not silently
 
 
-# Of these, tests/store/test_erasure_kills.py and tests/store/test_schedules.py meet every one.
-ELSEWHERE = ("erasure.", "schedule.")
+# Of these, tests/store/test_erasure_kills.py, test_consolidation_kills.py and test_schedules.py meet every one.
+ELSEWHERE = ("erasure.", "consolidation.", "schedule.")
 
 
 def names() -> list[str]:

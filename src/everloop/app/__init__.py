@@ -14,6 +14,10 @@ from ..core.people import Role
 from ..core.turn import Finished
 from ..errors import HomeError
 from ..files.pictures import fit
+from ..memory.book import MemoryBook
+from ..memory.embedding import KIND as EMBED
+from ..memory.embedding import FactEmbedding
+from ..memory.recall import Recall
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..ports.jobs import DELETE, ERASE
 from ..ports.schedules import COMMAND, POLL
@@ -46,6 +50,7 @@ from .agent import Agent
 from .budgets import following, unpriced_in
 from .build import Builder, Overrides
 from .configured_channels import ConfiguredChannels
+from .consolidation import HouseConsolidation
 from .credentials import PersonalCredentials
 from .files import open_storage
 from .home_folders import HomeFoldersOf
@@ -58,7 +63,9 @@ from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
+from .recall import HouseEmbedder
 from .schedules import scheduled_deeds
+from .skill_desk import SkillDesk
 from .spans import tell_a_collector
 from .tidying import daily, workers
 from .tools import check_workspace
@@ -174,7 +181,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     personal = PersonalSecrets(store)
     await personal.look()
     credentials = PersonalCredentials(personal, opened.vault_of)
-    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials)
+    embedder = HouseEmbedder(lambda: live.now, store, lambda: budgets, people, loads=given.embeds)
+    recall = Recall(store, embedder)
+    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall)
     live = LiveHouse(opened, builder, await builder.make(settings))
     traits = builder.channels
     own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
@@ -215,6 +224,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         approvers=Approvers(store, traits, given.roles),
         budgets=budgets,
         own_keys=own_keys,
+        facts=recall,
     )
     lanes = Lanes(
         store,
@@ -228,10 +238,12 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
+    assert builder.memory is not None  # it was made with the first tools
+    memory = MemoryBook(store, builder.memory, clock)
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
     folders = HomeFoldersOf(home, workspace_of(settings, home), storage.files, storage.shelves)
-    erasures = Erasures(store, folders, deletions, Membership(store), bus, clock)
+    erasures = Erasures(store, folders, deletions, Membership(store), bus, clock, forgets=memory.forget)
     commands = SlashCommands(
         store,
         live,
@@ -243,10 +255,15 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         budgets=allotments,
         personas=lambda: live.now.personas,
         kept=personal.names,
+        memory=memory,
+        skills=SkillDesk(home, builder.skills, store),
         schedules=builder.schedules,
     )
     longest = settings.agents.defaults.max_message_chars
-    inbox = Inbox(store, bus, lanes, commands, longest, live.now.toolset.leave, Speakers(store, people))
+    consolidation = HouseConsolidation(
+        live, store, people, clock, budgets, own_keys, given.whose, builder.memory_changed
+    )
+    inbox = Inbox(store, bus, lanes, commands, longest, consolidation.leave, Speakers(store, people))
     rules = PolicyRules(store, lambda: live.now.settings.users.strangers, given.roles, clock)
     links = OutgoingLinks(lambda: live.now.settings, opened.links, clock)
     voice = VoiceMessages(live.transcriber, budgets, people, store)
@@ -271,11 +288,16 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     # It ends after the lanes, which begin to close at once.
     stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, look_at_own)).end)
     await stack.enter_async_context(lanes)
+    embedding = FactEmbedding(store, embedder, clock, given.whose)
     scheduled = {COMMAND: deeds.run_command, POLL: deeds.look}
     work = {**workers(store, home, deletions, erasures), KIND: titles.work, **scheduled}
     if given.whose:
         work = {DELETE: deletions.work, ERASE: erasures.work, **scheduled}
+    if given.embeds:
+        work[EMBED] = embedding.work
+        supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
+    stack.push_async_callback(supervisor.start("memory", partial(consolidation.run, work)).end)
     stack.push_async_callback(supervisor.start("schedules", deeds.run).end)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
@@ -295,6 +317,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         inbox=inbox,
         lanes=lanes,
         approvals=approvals,
+        memory=memory,
         sessions=sessions,
         deletions=deletions,
         budgets=allotments,

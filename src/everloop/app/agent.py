@@ -26,6 +26,7 @@ from ..runtime.askers import Askers
 from ..runtime.lanes import Begun
 from ..runtime.supervisor import Supervised
 from .house import House
+from .skill_desk import SkillDesk
 from .user import Manner, User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
@@ -48,6 +49,8 @@ class Agent:
         self.budgets = house.budgets  # what people may spend
         self.own_keys = house.own_keys  # of model providers, that people have of their own
         self.credentials = house.credentials  # that people keep for their tools
+        self.memory = house.memory  # of everybody, by their principal
+        self.skills = SkillDesk(house.opened.home, house.builder.skills, house.store)  # that people have
         self.schedules = house.builder.schedules  # of people: what is to happen later, or again and again
         self._live = house.live
         self._supervisor = house.supervisor

@@ -12,7 +12,7 @@ from ..core.approval import Policy, PolicyRule
 from ..core.briefing import Briefing, Situation
 from ..core.decide import Rules
 from ..core.people import OWNER, Role, is_chat
-from ..core.prompt import Terms
+from ..core.prompt import Section, Terms
 from ..ports import Channel
 from ..runtime.calls import Kit
 from ..settings import Settings, Tools
@@ -20,8 +20,12 @@ from ..tools.prompt_files import WatchedFiles
 from ..tools.sent_messages import lacking_on
 from .guest_tools import offered
 from .presets import TOOLS
+from .settled import SettledSections
 from .tools import PEOPLE, Kits
 
+Sections = tuple[Section, ...]
+_Key = tuple[str, Role, bool, Terms | None, frozenset[str], Sections]
+NEVER: Sections = (Section("", ""),)  # no files are this
 GUESTS = "~guests"  # whose tools are the same
 RUNTIME = "{runtime}"
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
@@ -48,8 +52,11 @@ class HouseBriefer:
         large: frozenset[str],
         files: WatchedFiles,
         channels: Mapping[str, Channel] = {},
+        settled: SettledSections | None = None,
     ) -> None:
-        """`channels` are those that are open at the moment, by name: some tools are for what they can do."""
+        """`channels` are those that are open at the moment, by name: some tools are for what they can do. `settled` are
+        sections that stay through a conversation."""
+        self._settled = settled or SettledSections(())
         self._channels = channels
         defaults = settings.agents.defaults
         self._own = defaults.system_prompt
@@ -63,7 +70,7 @@ class HouseBriefer:
         self._kits = kits
         self._large = large
         self._files = files
-        self._made: dict[tuple[str, Role, bool, Terms | None, frozenset[str]], tuple[Kit, Briefing]] = {}
+        self._made: dict[_Key, tuple[Kit, Sections, Briefing]] = {}
 
     async def brief(self, situation: Situation) -> Briefing:
         owners = situation.principal == OWNER
@@ -71,16 +78,17 @@ class HouseBriefer:
             await self._files.look()
         whose = situation.principal if situation.role >= Role.USER else GUESTS
         lacking = lacking_on(self._channels.get(situation.address.partition(":")[0]))
-        key = whose, situation.role, is_chat(situation.principal), situation.terms, lacking
+        settled = await self._settled.of(situation)
+        key = whose, situation.role, is_chat(situation.principal), situation.terms, lacking, settled
         kit, made = self._kits.of(whose), self._made.get(key)
         if made is None or made[0] is not kit:
             if len(self._made) >= PEOPLE:
                 self._made.clear()
-            made = self._made[key] = kit, await self._make(situation, kit, lacking)
+            made = kit, NEVER, await self._make(situation, kit, lacking)
         files = self._files.sections() if owners else ()
-        if files is not made[1].files:  # the same tuple while they say the same
-            made = self._made[key] = kit, replace(made[1], files=files)
-        return made[1]
+        if files is not made[1]:  # the same tuple while they say the same
+            made = self._made[key] = kit, files, replace(made[2], files=(*files, *settled))
+        return made[2]
 
     async def _make(self, situation: Situation, kit: Kit, lacking: frozenset[str]) -> Briefing:
         terms = situation.terms or Terms()

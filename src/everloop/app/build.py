@@ -7,13 +7,17 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from ..core.people import OWNER, Role
 from ..errors import ModelMissing, SettingsError
+from ..memory.recall import Recall
+from ..memory.views import MOST, PATHS
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
+from ..ports.memory import FactFinder
 from ..ports.tools import Tool
 from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
@@ -24,13 +28,16 @@ from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
-from ..settings import Preset, Settings, Tools, unused, workspace_of
+from ..settings import MemorySection, Preset, Settings, Tools, unused, workspace_of
 from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
-from ..tools.prompt_files import WatchedFiles
+from ..tools.house_prompt_files import HousePromptFiles
+from ..tools.prompt_files import OwnersFiles, WatchedFiles
 from ..tools.sandbox.port import Sandbox
+from ..tools.skill_files import SkillFiles
 from ..tools.tainted import Ended, Tainted, place_of
+from ..tools.watched_memory import WatchedMemory
 from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
 from .channels import known as known_channels
@@ -38,12 +45,16 @@ from .channels import traits_in, wrong_in
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools
+from .memory_files import MemoryFiles
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .recall import NO_EMBEDDER
 from .schedules import schedules_in
-from .tools import Kits, Later, Toolset, build_tools, check_workspace
+from .settled import SettledSections
+from .skills import HouseSkills
+from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
 from .waiting_models import WaitingModels, absent, sentence_of
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
@@ -87,6 +98,7 @@ class Overrides(Struct, frozen=True):
     roles: Mapping[str, Role] = {}  # of those who speak through the program
     waits: bool = False  # open also when no model can be had: one may be chosen later
     warms: bool = True  # a model that runs in this process is loaded beside everything else
+    embeds: bool = True  # what is remembered; a process that answers once finds it by its words
     listens: bool = False  # at the channels that the settings name
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
@@ -105,7 +117,9 @@ class Builder:
         supervisor: Supervisor,
         stack: AsyncExitStack,
         credentials: PersonalCredentials | None = None,
+        facts: FactFinder | None = None,
     ) -> None:
+        self._facts = facts or Recall(opened.store, NO_EMBEDDER)
         self._credentials = credentials
         self.vault = opened.vault
         self._home = opened.home
@@ -127,8 +141,12 @@ class Builder:
         self._http = given.http
         self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
-        self.prompt_files: WatchedFiles | None = None  # is made with the first tools
-        self._last: tuple[Tools, int, Toolset] | None = None
+        self.prompt_files: HousePromptFiles | None = None  # is made with the first tools
+        self.memory: MemoryFiles | None = None  # as are these
+        self._last: tuple[tuple[Tools, MemorySection, int], Toolset] | None = None
+        self._settings = opened.settings
+        self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
+        self._settled = SettledSections((self.skills,))
         stack.push_async_callback(self._close_in_process)
 
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
@@ -141,12 +159,17 @@ class Builder:
         kits = self._kits(settings, results, toolset)
         known = {tool.spec.name: tool.spec for tool in (*toolset.tools, *self._tools_given)}
         check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=bool(self._sources))
-        if self.prompt_files is None:
+        if self.prompt_files is None or self.memory is None:
             files, ended = self._storage.files, toolset.commands.ended
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
-            await self.prompt_files.look()
+            self.memory = memory_files(
+                self._home, settings, self._store, self.prompt_files, self._given.clock or MACHINE
+            )
+            self._settled = SettledSections((self.memory, self.skills))
+            await self.prompt_files.owners.look()
         personas = personas_of(settings)
-        plain = HouseBriefer(settings, kits, toolset.large, self.prompt_files, self.open_channels)
+        owners = self.prompt_files.owners
+        plain = HouseBriefer(settings, kits, toolset.large, owners, self.open_channels, self._settled)
         return Built(
             settings,
             choice.model,
@@ -168,6 +191,11 @@ class Builder:
         brought = {each.manifest.name for each in self._given.channels}
         wrong = [each.sentence for each in wrong_in(settings, self._home)]
         return (*wrong, *unused(settings, known_channels(settings) | brought))
+
+    async def memory_changed(self, owner: str) -> None:
+        """The files of it follow."""
+        if self.memory:
+            await self.memory.changed(owner)
 
     async def _close_in_process(self) -> None:
         for model in self._in_process.values():
@@ -204,11 +232,12 @@ class Builder:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
-        if self._last and self._last[:2] == (settings.tools, results):
-            return self._last[2]
+        made_of = (settings.tools, settings.memory, results)
+        if self._last and self._last[0] == made_of:
+            return self._last[1]
         commands = self._first.commands if self._first else None
         toolset = self._toolset(settings, results, workspace_of(settings, self._home), commands)
-        self._last = (settings.tools, results, toolset)
+        self._last = (made_of, toolset)
         if self._first is None:
             self._stack.push_async_callback(toolset.close)
             self._first = toolset
@@ -253,6 +282,10 @@ class Builder:
             bounded=self._storage.bounded,
             credentials=self._credentials,
             open_channels=self.open_channels,
+            clock=self._given.clock or MACHINE,
+            memory_changed=self.memory_changed,
+            facts=self._facts,
+            skills=self.skills,
             clerk=self.schedules,
         )
 
@@ -281,12 +314,30 @@ class Builder:
         return ChosenModel(model, HouseModels(presets, now), library, presets)
 
 
-def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> WatchedFiles:
-    """The owner's files that stand in prompts; what they hold is known after a look."""
+def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> HousePromptFiles:
+    """The files that stand in prompts; what they hold is known after a look."""
     folder = workspace_of(settings, home.path)
     workspace = Workspace(folder, hidden=home)
     bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
-    return WatchedFiles(bootstrap, workspace, store, Tainted(store, place_of(folder), ended), files)
+    source = OwnersFiles(bootstrap, SkillFiles(workspace))
+
+    def others(place: str) -> WatchedFiles:
+        workspace = Workspace(Path(place), hidden=home)
+        return WatchedFiles(SkillFiles(workspace), workspace, store, Tainted(store, place, ended), files)
+
+    def memory_of(owner: str) -> WatchedMemory:
+        own = workspace_for(owner, home.path, folder)
+        workspace = Workspace(own, hidden=home)
+        source = Bootstrap(workspace, lambda: store.running > CROWD, PATHS.values(), MOST)
+        return WatchedMemory(source, workspace, store, Tainted(store, place_of(own), ended), files, owner)
+
+    owners = WatchedFiles(source, workspace, store, Tainted(store, place_of(folder), ended), files)
+    return HousePromptFiles(owners, others, memory_of, store)
+
+
+def memory_files(home: Path, settings: Settings, store: Store, files: HousePromptFiles, clock: Clock) -> MemoryFiles:
+    folder_of = partial(workspace_for, home=home, owners=workspace_of(settings, home))
+    return MemoryFiles(store, files, folder_of, home, clock)
 
 
 def this_minute(clock: Clock) -> Callable[[], str]:

@@ -169,7 +169,7 @@ class ChannelDesk:
         named = [ref.removeprefix(VAULT) for ref in _references(references) if ref.startswith(VAULT)]
         known = {**os.environ, **await take_out(self._home.vault, named)}
         values = {**values_of(name, references, known), **secrets}
-        opened(name, values, self._http())
+        opened(name, values, self._http(), self._home.state_of)
         return values
 
     async def _tried(self, name: str, values: Mapping[str, Any]) -> Probed | None:
@@ -180,7 +180,7 @@ class ChannelDesk:
 
     async def _probe(self, name: str, values: Mapping[str, Any]) -> Probed | None:
         """Raises ChannelDown, ChannelRefused, SettingsError; none of them tells a secret."""
-        channel = opened(name, values, self._http())
+        channel = opened(name, values, self._http(), self._home.state_of)
         if not isinstance(channel, Probes):
             return None
         try:

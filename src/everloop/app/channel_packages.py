@@ -1,7 +1,8 @@
 """The packages that bring channels: ours, and those of others, which are loaded only when they are asked for by name.
 
 Beside `open_channel` a package may have `SETUP` (how it is set up) and, where one can log in instead of bringing a
-token, `LOGIN` (what is asked then) and `log_in(values, http)`, which returns the settings to keep.
+token, `LOGIN` (what is asked then) and `log_in(values, http)`, which returns the settings to keep. One of ours may
+have `advise()`: a sentence about what is not installed for it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,6 +31,12 @@ def installed() -> dict[str, str]:
 def title_of(name: str) -> str:
     """Of ours, which cost little to look at."""
     return setup_of(name).title if name in OURS else name
+
+
+def advice_of(name: str) -> str:
+    """Of ours; "" where there is none."""
+    advise = getattr(_module(name), "advise", None) if name in OURS else None
+    return str(advise()) if advise else ""
 
 
 def setup_of(name: str) -> Setup:

@@ -7,7 +7,7 @@ from ..ports import ListeningStates, Vault
 from ..ports.listening import ChannelRow, ChannelStanding, ChannelState
 from ..settings import Settings
 from ..settings.unused import is_off
-from .channel_packages import installed, title_of
+from .channel_packages import advice_of, installed, title_of
 from .channels import OURS, Unopened, expanded, placed, table_of, wrong_in
 from .listening import lease_of, unopened_lease_of
 
@@ -52,10 +52,16 @@ class ChannelStatus:
         wrong: Mapping[str, str],
     ) -> ChannelRow:
         state, why, since = await self._state(settings, name, held, wrong)
-        todo = (TODO if name in there else NOBODYS)[state].format(name=name)
         traffic = await self._store.traffic(name)
-        if traffic.given_up:
-            todo = f"{todo}. {DEAD}" if todo else DEAD
+        todo = ". ".join(
+            each
+            for each in (
+                (TODO if name in there else NOBODYS)[state].format(name=name),
+                DEAD if traffic.given_up else "",
+                advice_of(name) if state not in ("unset", "off") else "",
+            )
+            if each
+        )
         title = title_of(name) if name in OURS else name
         return ChannelRow(
             name=name,

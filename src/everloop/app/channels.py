@@ -1,6 +1,7 @@
 """The channels that the settings name, made from the rows that they have there.
 
-A channel's package has a function `open_channel(values, http)`, which checks its own settings. Ours are named here;
+A channel's package has a function `open_channel(values, http)`, which checks its own settings; one that has a parameter
+`state` besides is given what the channel remembers (ports/channel_state.py). Ours are named here;
 other packages bring theirs as entry points of the group `everloop.channels`, which is looked through only for names
 that are not ours. One that cannot be opened keeps nothing else from starting, and is told (`Unopened`).
 """
@@ -9,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from msgspec import Struct
 from ..errors import SettingsError, VaultLocked
 from ..ports import Channel, Http, Vault
 from ..ports.channel import DOORS, Traits
+from ..ports.channel_state import ChannelRecords
 from ..settings import Settings, place_in_file
 from ..settings.channel_policy import split
 from ..settings.shape import snake
@@ -30,7 +33,7 @@ _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 _SECRET = re.compile(r"token|secret|password|passphrase|key|credential", re.IGNORECASE)
 SHORTEST_HIDDEN = 4  # characters: what is shorter is a word rather than a secret
 
-Open = Callable[[Mapping[str, Any], Http], Channel]
+Open = Callable[..., Channel]
 
 
 class UnknownVariable(SettingsError):
@@ -94,12 +97,16 @@ async def expanded(
         return Unopened(name, str(error), isinstance(error, UnknownVariable))
 
 
-def opened(name: str, values: Mapping[str, Any], http: Http) -> Channel:
+def opened(
+    name: str, values: Mapping[str, Any], http: Http, state_of: Callable[[str], ChannelRecords] | None = None
+) -> Channel:
     """A channel, of values that were looked up. Raises SettingsError, which quotes no secret."""
     if name in TAKEN:
         raise SettingsError(f"channels.{name}: this name is taken by a door of the house itself")
     try:
-        channel = _loaded(name)(values, http)
+        open_channel = _loaded(name)
+        remembered = {"state": state_of(name)} if state_of and "state" in signature(open_channel).parameters else {}
+        channel = open_channel(values, http, **remembered)
     except SettingsError as error:
         raise SettingsError(without_secrets_of(values, str(error))) from error
     except BaseException as error:  # a stranger's code runs here, and may try to end the program

@@ -159,7 +159,7 @@ class ConfiguredChannels:
         if name in self._brought:
             return Unopened(name, f"channels.{name}: the program that runs here has opened one of this name itself")
         try:
-            channel = opened(name, wanted.values, self._http())
+            channel = opened(name, wanted.values, self._http(), self._home.state_of)
             hide = partial(without_secrets_of, wanted.values)
             self._channels.start(channel, self._admission(channel, wanted.policy), hide)
         except SettingsError as error:

@@ -18,6 +18,7 @@ from ..files.names import folder_of
 from ..ports import Files, FileShelves, HomeFile, KeptFile
 from ..ports.workspace import OpenFile
 from ..tools.tainted import place_of
+from .skills import installed_in
 from .tools import principals_folder, workspace_for
 
 PIECE = 262_144  # bytes that are read at once
@@ -43,9 +44,11 @@ FOLDERS = (
     FolderRule("people", "the person's folder, with their workspace"),
     FolderRule("chats", "kept: a group's workspace"),
     FolderRule("workspace", "kept: the owner's"),
+    FolderRule("views", "which lines the person's memory files held, by hashes"),
     FolderRule("spool", "what commands said in the person's conversations"),
     FolderRule("logs", "lines that name the person, or a conversation of theirs"),
     FolderRule("personas", "kept: what the agent is told to be, the house's"),
+    FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
     FolderRule("run", "kept: which processes run"),
     FolderRule("models", "kept: weights of models"),
     FolderRule("config.*", "kept: the owner's settings"),
@@ -84,6 +87,10 @@ class HomeFoldersOf:
 
     async def workspace(self, person: str) -> AsyncIterator[HomeFile]:
         async for file in _handed(_beneath(workspace_for(person, self._home, self._workspace), self._home)):
+            yield file
+
+    async def skills(self, person: str) -> AsyncIterator[HomeFile]:
+        async for file in _handed(_beneath(installed_in(self._home, person), self._home)):
             yield file
 
     async def kept(self, person: str) -> AsyncIterator[HomeFile]:
@@ -127,6 +134,7 @@ class HomeFoldersOf:
             for folder in self._folders(person):
                 if folder.is_dir() and not folder.is_symlink():
                     shutil.rmtree(folder)
+            (self._home / "views" / f"{principals_folder(person)}.json").unlink(missing_ok=True)
         for left in (self._home / "logs").glob("*.erasing"):  # by a process that was killed
             left.unlink(missing_ok=True)
         if told := [word.encode() for word in words if word]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
+from ..memory.book import MemoryBook
 from ..ports import Bus, Clock, HomeFolders, Http, Store
 from ..ports.channel import Hook, Traits
 from ..runtime.acknowledgements import Acknowledgements
@@ -33,6 +34,7 @@ class House(Struct, frozen=True, kw_only=True):
     inbox: Inbox
     lanes: Lanes
     approvals: Approvals
+    memory: MemoryBook
     sessions: Sessions
     deletions: Deletions
     budgets: Allotments

@@ -186,6 +186,8 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
         personas=wanted.personas,
         prices=wanted.prices,
         providers=replace(wanted.providers, embedded=now.providers.embedded),
+        skills=wanted.skills,
         tools=replace(wanted.tools, exec=commands),
         users=wanted.users,
+        memory=wanted.memory,
     )

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..ports import Clock, Store, Vault
+from ..ports.channel_state import ChannelRecords
 from ..settings import Settings, home_of, load
 from .settings_files import SettingsFiles
 
@@ -24,6 +25,7 @@ class OpenHome(Struct, frozen=True):
     links: Vault  # where the key lies by which links to files are signed
     vault_of: Callable[[str], Vault]  # of what is a person's alone
     files: SettingsFiles
+    state_of: Callable[[str], ChannelRecords]  # of a channel
     given: Mapping[str, Any] = {}
 
     def settings_now(self) -> Settings:
@@ -36,6 +38,7 @@ async def opened_home(
     home: str | os.PathLike[str] | None = None, given: Mapping[str, Any] = {}, clock: Clock | None = None
 ) -> AsyncIterator[OpenHome]:
     """Raises SettingsError, HomeError, StoreError."""
+    from ..store.channel_state import SealedChannelRecords
     from ..store.vault import EncryptedVault, key_of
 
     folder = Path(home) if home is not None else home_of(os.environ)
@@ -45,8 +48,11 @@ async def opened_home(
     store = await _connected(folder, settings, clock)
     try:
         key = key_of(folder, os.environ)
+        state_of = partial(SealedChannelRecords, store, key)
         vault, links = EncryptedVault(store, key), EncryptedVault(store, key, "gateway")
-        yield OpenHome(folder, settings, store, vault, links, partial(EncryptedVault, store, key), files, given)
+        yield OpenHome(
+            folder, settings, store, vault, links, partial(EncryptedVault, store, key), files, state_of, given
+        )
     finally:
         await store.close()
 

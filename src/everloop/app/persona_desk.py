@@ -166,7 +166,7 @@ def _sentence(parts: list[str]) -> str:
 async def open_personas(home: Path | None = None) -> AsyncIterator[PersonaDesk]:
     """For the command line: a gateway that runs sees the file change. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
-        given = Overrides(waits=True, warms=False)
+        given = Overrides(waits=True, warms=False, embeds=False)
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)

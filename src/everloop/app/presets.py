@@ -17,7 +17,7 @@ from ..ports.voice import Transcriber
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of
-from ..readings.sections import PERSONA, joined, shrunk
+from ..readings.sections import PERSONA, SKILLS, joined, shrunk
 from ..runtime.context import Context, Profile
 from ..runtime.models import SHORT, Model
 from ..settings import Defaults, Preset, Settings
@@ -163,7 +163,8 @@ def _fitted(
     identity = ((model.compact and told.brief) or told.identity).replace(TOOLS, names)
     room = LITTLE - len(identity) if model.compact else _room_for_files(window, told, tools)
     persona = (Section(PERSONA, told.prompt),) if told.prompt else ()
-    sections = (Section("identity", identity), *persona, *shrunk(told.files, room - len(told.prompt)))
+    files = [section for section in told.files if _is_of_use(section, model.compact, tools)]
+    sections = (Section("identity", identity), *persona, *shrunk(files, room - len(told.prompt)))
     profile = Profile(
         model=model.model,
         sections=sections,
@@ -184,6 +185,11 @@ def _fitted(
         compacts=True,
     )
     return context, rules
+
+
+def _is_of_use(section: Section, compact: bool, tools: Mapping[str, ToolSpec]) -> bool:
+    """The embedded model has no room for skills, and whoever cannot read a file has no use for where one lies."""
+    return section.name not in SKILLS or (not compact and (section.name == SKILLS[0] or "read_file" in tools))
 
 
 def _room_for_files(window: int, told: Briefing, tools: Mapping[str, ToolSpec]) -> int:

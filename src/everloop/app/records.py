@@ -10,8 +10,11 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from ..bus.local import LocalBus
+from ..core.people import OWNER
 from ..files.inventory import RecordedShelves
 from ..files.quota import QuotaOf
+from ..memory.book import MemoryBook
+from ..memory.recall import Recall
 from ..ports import Files, Store, Vault
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
@@ -29,11 +32,12 @@ from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
 from .budgets import following
-from .build import Builder, Overrides, watched_files
+from .build import Builder, Overrides, memory_files, watched_files
 from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
+from .recall import NO_EMBEDDER
 from .tools import sandbox_of
 
 
@@ -46,6 +50,7 @@ class Records(Struct, frozen=True):
     vault: Vault
     vault_of: Callable[[str], Vault]  # of what is a person's alone
     approvals: Approvals
+    memory: MemoryBook
     sessions: Sessions
     files: RecordedShelves
     kept: Files
@@ -63,7 +68,8 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     async with opened_home(home) as opened:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
-        watched = watched_files(Home(folder), settings, store, storage.files, _asking_a_sandbox(folder, settings))
+        watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
+        memory = MemoryBook(store, memory_files(folder, settings, store, watched, SystemClock()), SystemClock())
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)
@@ -76,6 +82,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             vault=opened.vault,
             vault_of=opened.vault_of,
             approvals=approvals,
+            memory=memory,
             sessions=sessions,
             files=storage.shelves,
             kept=storage.files,
@@ -83,7 +90,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             deletions=deletions,
             members=members,
             budgets=budgets,
-            erasures=Erasures(store, folders, deletions, members),
+            erasures=Erasures(store, folders, deletions, members, forgets=memory.forget),
             export=PersonExport(store, sessions, folders, storage.files),
         )
 
@@ -92,12 +99,15 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
 async def open_view(home: Path | None = None) -> AsyncIterator[View]:
     """For commands that show what models are told. Raises what `open` raises."""
     async with opened_home(home) as opened, Supervisor(SystemClock()) as supervisor, AsyncExitStack() as stack:
-        given = Overrides(waits=True, warms=False)
+        given = Overrides(waits=True, warms=False, embeds=False)
         storage = await open_storage(opened, KnownPeople(opened.store))
         builder = Builder(opened, storage, LocalBus(), given, supervisor, stack)
         built = await builder.make(opened.settings)
-        held = builder.prompt_files.names if builder.prompt_files else ()
-        yield View(opened.store, built.models, built.briefer, KnownPeople(opened.store), held)
+        assert builder.prompt_files is not None  # with the memory, they were made just now
+        assert builder.memory is not None
+        await builder.memory.told_to(OWNER)
+        people, facts = KnownPeople(opened.store), Recall(opened.store, NO_EMBEDDER)
+        yield View(opened.store, built.models, built.briefer, people, builder.prompt_files.names, facts)
 
 
 @asynccontextmanager
@@ -108,7 +118,7 @@ async def open_library(home: Path | None = None) -> AsyncIterator[ModelLibrary]:
         yield structs.replace(library, budgets=BudgetControl(opened.store))
 
 
-def _asking_a_sandbox(home: Path, settings: Settings) -> Ended:
+def asking_a_sandbox(home: Path, settings: Settings) -> Ended:
     """For who has none of its own: few ever need one."""
 
     async def ended(thread: str, name: str) -> float | None:

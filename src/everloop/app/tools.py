@@ -18,11 +18,14 @@ from msgspec import Struct
 
 from ..core.people import OWNER, is_chat
 from ..errors import SettingsError
+from ..memory.learning import Changed, tell_nobody
+from ..memory.remembering import Remembering
 from ..ports import (
     Archive,
     Arrivals,
     Bus,
     Channel,
+    Clock,
     Directory,
     FileRecords,
     Files,
@@ -30,15 +33,19 @@ from ..ports import (
     KeepsFiles,
     Log,
     Mailroom,
+    Memory,
     Outgoing,
     Taints,
     ToolSource,
 )
 from ..ports.channel import DOORS, Traits
 from ..ports.events import ToolOutput
+from ..ports.memory import FactFinder
 from ..ports.outbox import SentAnswers
+from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Tool
 from ..runtime.calls import LONGEST_RESULT, Kit
+from ..runtime.clock import MACHINE
 from ..settings import Search, Settings
 from ..tools.browse import QuotaOf
 from ..tools.credentials import EXEC, FETCH, CredentialBox, credential_tools
@@ -52,6 +59,8 @@ from ..tools.load_file import load_file_tool
 from ..tools.marks import MARKS, Marks
 from ..tools.message import message_tool
 from ..tools.produced import ProducedFiles
+from ..tools.recall import recall_tool
+from ..tools.remember import memory_tools
 from ..tools.run_python import run_python_tool
 from ..tools.sandbox.exposure import why_not_there
 from ..tools.sandbox.later import LaterSandbox
@@ -65,6 +74,7 @@ from ..tools.web_fetch import web_fetch_tool
 from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
 from .brought_tools import NAME, BroughtTools, Joined
+from .redaction import redacted
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
@@ -114,7 +124,9 @@ class Toolset(Struct, frozen=True):
             await way.close()
 
 
-class ToolStore(Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Outgoing, SentAnswers, Protocol):
+class ToolStore(
+    Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Outgoing, SentAnswers, Memory, Protocol
+):
     """What tools look back at, post to and are watched by."""
 
 
@@ -135,6 +147,10 @@ def build_tools(
     bounded: Files | None = None,
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
+    clock: Clock = MACHINE,
+    memory_changed: Changed = tell_nobody,
+    facts: FactFinder | None = None,
+    skills: SkillFolders | None = None,
     clerk: ScheduleClerk | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
@@ -165,18 +181,22 @@ def build_tools(
         home=own,
         marks=marks,
         produced=ProducedFiles(seen, keeper) if keeper else None,
+        skills=skills,
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
+    remembering = Remembering(store, clock, redacted, memory_changed) if store else None
     web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
     built_in = [
-        *file_tools(seen, files, max_chars, marks),
+        *file_tools(seen, files, max_chars, marks, skills),
         *([load_file_tool(seen, files, store, quota_of)] if store else ()),
         *([send_file_tool(seen, keeper)] if keeper else ()),
         *exec_tools(shell),
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
+        *(memory_tools(remembering) if remembering and settings.memory.enabled else ()),
+        *([recall_tool(facts, store, max_chars)] if store and facts else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
         *([cron_tool(clerk, shell.risk_of_command)] if clerk else ()),

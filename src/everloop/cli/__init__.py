@@ -48,6 +48,10 @@ COMMANDS = {
         "show, make and change who the agent is, and say at which place",
         ("list", "show", "add", "edit", "remove", "use"),
     ),
+    "skills": CliCommand(
+        "show what the agent knows how to do, install and remove skills, look at what one asks for",
+        ("list", "show", "install", "remove", "review", "accept", "refuse"),
+    ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),
@@ -66,6 +70,10 @@ COMMANDS = {
             *("list", "search", "show", "resume", "rename", "archive", "unarchive", "delete", "export", "import"),
             *("fork", "snapshot", "snapshots", "restore"),
         ),
+    ),
+    "memory": CliCommand(
+        "show what is remembered, search it, edit it, go back to an earlier version, forget",
+        ("status", "log", "show", "diff", "restore", "search", "facts", "forget", "edit"),
     ),
     "cron": CliCommand(
         "show, make and change your schedules: what the agent does later, or again and again",

@@ -82,7 +82,7 @@ async def run(arguments: argparse.Namespace) -> int:
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None
     if first and select.select([sys.stdin], [], [], 0)[0]:
         await asyncio.wait({first}, timeout=SOON)
-    async with open_for_owner() as agent:
+    async with open_for_owner(embeds=text is None) as agent:
         if arguments.resume and (row := await agent.latest()):
             session = row.session
         await _check_whose(agent, session)

@@ -7,9 +7,11 @@ import time
 import msgspec
 
 from ..app.records import Records, open_records
+from ..core.people import OWNER
 from ..errors import GrantRefused
-from ..ports.permission import HOUR, Allowance, Grant
+from ..ports.permission import HOUR, Allowance, Approval, Grant
 from ..readings.grants import MANY, described, extent, runs_of, time_of
+from ..readings.held import is_private
 from ..readings.questions import summary_of
 from .table import table, to_json
 from .terminal import Terminal
@@ -73,7 +75,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _list(records: Records, terminal: Terminal, as_json: bool) -> None:
-    waiting = await records.approvals.waiting()
+    waiting = [each for each in await records.approvals.waiting() if not _is_anothers(each)]
     if as_json:
         told = [
             {
@@ -158,3 +160,8 @@ def _runs(text: str) -> int:
         return runs_of(text)
     except GrantRefused as error:
         raise argparse.ArgumentTypeError("it must be a number from 1 to 10000") from error
+
+
+def _is_anothers(approval: Approval) -> bool:
+    """What is remembered for somebody else, which is theirs alone to see."""
+    return bool(approval.held and is_private(approval.held) and approval.held.owner != OWNER)

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import getpass
 import logging
+import os
 import resource
 import signal
 import sys
@@ -15,9 +16,11 @@ from typing import Any
 
 from ..app import serve
 from ..app.access import remove_password, set_password
+from ..app.recall import how_recalled
 from ..app.records import open_records
 from ..errors import EverloopError
 from ..ports.audit import THE_PROGRAM, acting
+from ..settings import home_of, load
 from .terminal import Terminal
 
 _log = logging.getLogger("everloop.gateway")
@@ -95,6 +98,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
             terminal.tell(f"Log in, once, with: {gateway.link}")
         if gateway.listening:
             terminal.tell(f"Open channels: {', '.join(gateway.listening)}. See: everloop channels status")
+        _log.info(how_recalled(load(home_of(os.environ), os.environ, settings)))
         for sentence in gateway.unused:
             _log.warning(sentence)
             terminal.tell(sentence)

@@ -18,13 +18,13 @@ from msgspec import Struct
 
 from ..ports.log_context import log_context
 from ..readings.encodings import forms_of
+from ..readings.masks import MASK, SHAPES
 
 LARGEST = 5_000_000  # bytes of a file
 KEPT = 4  # files that were put aside
 LONGEST = 20_000  # characters of a message, and of what stands under it
 LOGGERS = ("everloop", "asyncio", "aiohttp")
 
-_MASK = "***"
 _NAMES = re.compile(r"(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
 _SHORTEST = 8  # a shorter value is no secret, and would be found in any text
 
@@ -147,18 +147,8 @@ _FORMAT = logging.Formatter()
 
 def masked(text: str) -> str:
     for pattern in _secrets() if text else ():
-        text = pattern.sub(lambda found: "".join(found.groups()) + _MASK, text)
+        text = pattern.sub(lambda found: "".join(found.groups()) + MASK, text)
     return text
-
-
-# What may be repeated is bounded, for the text may be one that a stranger has made to be slow to search.
-_SHAPES = (
-    r"(://[^/@\s:]*:)[^/@\s]+(?=@)",
-    r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}",
-    r"(?i)([?&][^=&\s]{0,40}(?:key|token|secret|code|password)=)[^&\s]+",
-    r"""(?i)\b((?:[\w-]{0,40}(?:api[_-]?key|token|secret)|password|authorization|cookie)["']?\s*[:=]\s*["']?)[^\s"',;}]{8,}""",
-    r"\b(?:sk-|ev_|xai-|gsk_|AIza|ghp_|gho_|hf_|pplx-|nvapi-|csk-|fw_|xox[abp]-)[\w-]{12,}",
-)
 
 
 @cache
@@ -168,4 +158,4 @@ def _secrets() -> list[re.Pattern[str]]:
     named = {value for name, value in os.environ.items() if _NAMES.search(name) and len(value) >= _SHORTEST}
     forms = {form for value in named for form in forms_of(value)}
     known = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
-    return [re.compile(shape) for shape in (*_SHAPES, *([known] if known else []))]
+    return [re.compile(shape) for shape in (*SHAPES, *([known] if known else []))]

@@ -14,4 +14,6 @@ async def whose(records: Records, who: str) -> str:
 
 async def _keeps(records: Records, id: str) -> bool:
     store = records.store
-    return bool(await store.recorded_files(id, limit=1) or await store.conversations(id, archived=True, limit=1))
+    if await store.recorded_files(id, limit=1) or await store.memory_version(id):
+        return True
+    return bool(await store.conversations(id, archived=True, limit=1))

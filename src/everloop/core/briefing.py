@@ -10,7 +10,7 @@ from .prompt import Section, Terms
 
 class Situation(Struct, frozen=True):
     """Who asks, where, whose memory, files and workspace are theirs here (`principal`), what the conversation may do at
-    most, and which persona was chosen in it."""
+    most, which persona was chosen in it, and how much of it is a summary."""
 
     person: str
     role: Role
@@ -20,6 +20,7 @@ class Situation(Struct, frozen=True):
     terms: Terms | None = None
     wish: PersonaWish = PersonaWish()
     server: str = ""
+    covered: int = 0  # the last entry that a summary stands for
 
 
 class Briefing(Struct, frozen=True):

@@ -167,8 +167,9 @@ class Delta(Struct, frozen=True, gc=False):
 
 
 class Section(Struct, frozen=True, gc=False):
-    """`source` is where all of it can be read, should it be cut."""
+    """`source` is where all of it can be read, should it be cut; `ranks` of its lines say which are left out first."""
 
     name: str
     text: str
     source: str = ""
+    ranks: tuple[float, ...] = ()

@@ -97,6 +97,7 @@ class ToolSpec(Struct, frozen=True):
     undoable: bool = False  # all that it does is change files, and each change is told with the result
     outside: bool = False  # it may bring strangers' words into what it does, as a command with a network
     exit: Exit = ""  # how a call leads out: its `url` is fetched, or its `query` is searched for
+    closed: bool = False  # it takes no arguments but those of its schema
 
 
 def may_use(role: Role, spec: ToolSpec, lifted: Collection[str] = ()) -> bool:
@@ -134,7 +135,8 @@ def problems_of(call: ToolCall, spec: ToolSpec) -> list[str]:
         args = parse_args(call)
     except ValueError as error:
         return [str(error)]
-    return list(_problems(args, spec.schema, ""))
+    schema = {**spec.schema, "additionalProperties": False} if spec.closed else spec.schema
+    return list(_problems(args, schema, ""))
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {

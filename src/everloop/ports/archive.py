@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..core.log import MANY
+from ..core.people import OWNER
 from .conversation import Conversation, Deed, Recalled, SearchHit, Snapshot
 from .rows import ThreadRow
 
@@ -19,7 +20,7 @@ class Archive(Protocol):
     async def named(self, beginning: str, limit: int = 2) -> list[str]:
         """The ids of threads that begin so."""
 
-    async def session_of(self, thread: str) -> str:
+    async def session_of(self, thread: str, owner: str = OWNER) -> str:
         """The session of one of the owner's threads; "" for anybody else's."""
 
     async def perform(self, owner: str, session: str, deed: Deed) -> bool:

@@ -40,6 +40,8 @@ DEEDS: Mapping[str, str] = {
     "file.accepted": "a change of a file that stands in prompts was accepted",
     "file.refused": "a change of a file that stands in prompts was refused",
     "persona.files": "files of a persona were about to be written",
+    "skill.installed": "a skill was installed for somebody",
+    "skill.removed": "a skill that somebody had installed was removed",
     "tool.started": "a tool that has effects was about to run",
     "settings.changed": "settings were about to be written",
     "settings.failed": "they could not be, and are as they were",

@@ -22,6 +22,9 @@ class Belongings(Protocol):
     async def rows_of(self, table: str, people: Sequence[str], skip: int, limit: int) -> Sequence[Sequence[Any]]:
         """Their rows of such a table."""
 
+    async def facts_said(self, people: Sequence[str]) -> list[tuple[str, str]]:
+        """Of what is remembered for others, such as a group, what they have said: whose it is, and the fact's id."""
+
     async def threads_of(self, people: Sequence[str]) -> list[ThreadRow]:
         """Every thread that is theirs, also those in which nothing was said."""
 
@@ -73,6 +76,9 @@ class HomeFolders(Protocol):
 
     def workspace(self, person: str) -> AsyncIterator[HomeFile]:
         """All that lies in one's workspace. No link is followed, so that nothing else is among it."""
+
+    def skills(self, person: str) -> AsyncIterator[HomeFile]:
+        """All that lies in the folder of skills that one has installed, as `workspace`."""
 
     def kept(self, person: str) -> AsyncIterator[HomeFile]:
         """All files that are kept for one, each by its reference."""

@@ -10,6 +10,7 @@ from ..core.mail import Inbound
 JobState = Literal["waiting", "working", "done", "failed"]
 DELETE = "delete"  # the kind of work that removes what is left of deleted conversations
 ERASE = "erase"  # that which removes all that is a person's
+CONSOLIDATE = "consolidate"  # that which makes a conversation part of the memory
 
 
 class Job(Struct, frozen=True):

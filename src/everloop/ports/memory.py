@@ -5,7 +5,7 @@ A fact that stands in MEMORY.md is a line of it, word for word; one that does no
 changes one of the two changes both, in one transaction (memory/lines.py says how).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -62,11 +62,13 @@ class MemoryDocument(Struct, frozen=True):
 
 
 class Consolidated(Struct, frozen=True):
-    """A conversation whose entries `after` … `upto` are now part of the memory."""
+    """A conversation whose entries `after` … `upto` are now part of the memory. `owner` is whose conversation it is,
+    where that is somebody else: whose bot has brought it."""
 
     thread: str
     after: int
     upto: int
+    owner: str = ""
 
 
 class MemoryChange(Struct, frozen=True):
@@ -97,7 +99,8 @@ class MemoryVersion(Struct, frozen=True):
 
 
 class Unconsolidated(Struct, frozen=True):
-    """A conversation in which something was said that is not part of the memory yet."""
+    """A conversation in which something was said that is not part of the memory yet. `owner` is whose conversation it
+    is. `left`: its session is at another by now."""
 
     thread: str
     owner: str
@@ -105,6 +108,7 @@ class Unconsolidated(Struct, frozen=True):
     after: int
     head: int
     active: float  # when the last entry was written
+    left: bool = False
 
 
 class Memory(Protocol):
@@ -141,11 +145,48 @@ class Memory(Protocol):
         ...
 
     async def unconsolidated(self, quiet: float, many: int, limit: int, owner: str = "") -> list[Unconsolidated]:
-        """Conversations in which nothing was said for so many seconds since something new was, or with so many entries
-        at least that are not consolidated; of one owner or of all. Nothing runs in them. Those that people have put
-        aside, and those that work for a call, are passed over."""
+        """Conversations in which nothing was said for so many seconds since something new was, that were left, or with
+        so many entries at least that are not consolidated; of one owner or of all. Nothing runs in them. Those that
+        people have put aside, those that work for a call, and those that a job waits to consolidate are passed over."""
+        ...
+
+    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
+        """Those that hold most of these words, the most first; with `ended` also those that are true no longer."""
+        ...
+
+    async def pass_over(self, thread: str, after: int, upto: int) -> bool:
+        """These entries are not to be remembered. False where others were consolidated or passed over meanwhile."""
+        ...
+
+    async def hidden(self, thread: str) -> set[int]:
+        """The entries of a conversation that no search and no recall finds any more."""
         ...
 
     async def consolidated(self, thread: str) -> int:
         """The entry up to which a conversation is part of the memory."""
+        ...
+
+
+class FactHit(Struct, frozen=True):
+    """A fact that is likely meant. `score` compares the hits of one question: the higher, the more likely."""
+
+    fact: Fact
+    score: float
+
+
+class FactFinder(Protocol):
+    """By words and, where there is an embedder, by meaning."""
+
+    async def find(self, owner: str, query: str, limit: int) -> list[FactHit]:
+        """The facts of a principal that a question means and that are still true, the likeliest first; none rather than
+        what only stands near. Raises StoreError."""
+        ...
+
+
+class FactTeller(Protocol):
+    """What is remembered and meant by what people have just said, for the tail of a prompt."""
+
+    async def told(self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int) -> str:
+        """In so many characters, each fact with where it is known from; "" if there is nothing. What is `shown`
+        already is left out. For a principal of whom nothing is remembered, nothing is done. Raises StoreError."""
         ...

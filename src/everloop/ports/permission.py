@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ..core.mail import Decision
 from ..core.overrun import Overrun
+from ..core.people import OWNER
 from ..core.tool import Ground, Risk
 
 HOUR = 3600.0
@@ -36,6 +37,7 @@ class Held(Struct, frozen=True):
     session: str = ""
     outside: bool = True  # strangers' words were read there; else a command did it
     asked: bool = False
+    owner: str = OWNER  # whose file it is
 
 
 class PromptFile(Struct, frozen=True):
@@ -45,6 +47,7 @@ class PromptFile(Struct, frozen=True):
     accepted: FileState
     held: Held | None = None
     version: int = 1
+    owner: str = OWNER  # whose file it is
 
 
 class WantedCall(Struct, frozen=True):

@@ -44,6 +44,10 @@ class Embedder(Protocol):
 
     name: str  # provider/model
 
+    def price(self, usage: Usage) -> float | None:
+        """US dollars, where the price is known."""
+        ...
+
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         """Retries what can be retried. Raises ProviderError.
 

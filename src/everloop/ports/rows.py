@@ -121,7 +121,7 @@ class SpentRow(Struct, frozen=True, gc=False):
     usage: Usage
     cost: float  # of those calls whose price is known, to the house
     unpriced: int  # calls whose price is not
-    purpose: str = ""  # what for: `titles`; else turns, with their summaries
+    purpose: str = ""  # what for: `titles`, `memory`; else turns, with their summaries
     own_calls: int = 0  # with keys that people have of their own
     own_cost: float = 0.0  # which they pay themselves
 

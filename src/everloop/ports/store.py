@@ -5,9 +5,11 @@ from typing import Protocol
 from .archive import Archive
 from .audit import Audit
 from .budgets import Budgets
+from .channel_state import StateBoxes
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
+from .fact_search import FactVectors, FactWords
 from .files import FileRecords
 from .grants import Grants
 from .jobs import Jobs, Leases
@@ -57,7 +59,10 @@ class Store(
     Schedules,
     Firing,
     ListeningStates,
+    StateBoxes,
     Memory,
+    FactWords,
+    FactVectors,
     Audit,
     Activity,
     Protocol,

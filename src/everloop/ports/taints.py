@@ -25,6 +25,9 @@ class Taints(Protocol):
     async def watched(self, place: str) -> list[PromptFile]:
         """The files of a folder that stand in prompts."""
 
+    async def held_back(self) -> list[PromptFile]:
+        """Everybody's of which a change is held."""
+
     async def keep_watched(
         self,
         place: str,
@@ -38,16 +41,19 @@ class Taints(Protocol):
 
 
 class PromptFiles(Protocol):
-    """The files that stand in prompts, with what is accepted and what is held. Raises StoreError."""
+    """The files that stand in prompts, with what is accepted and what is held. What is asked and decided here is about
+    those of the owner's workspace: nobody is shown another's. Raises StoreError."""
 
-    place: str
-    unasked: bool  # whether something is held that nobody was told of
+    @property
+    def unasked(self) -> bool:
+        """Whether something is held that nobody was told of."""
+        ...
 
-    def expect_more(self) -> None:
+    def expect_more(self, place: str) -> None:
         """A command goes on that may write them: the next look asks whether it is over."""
 
-    async def look(self, *, closely: bool = False) -> None:
-        """Judge what has changed. `closely`: also where times and sizes say that nothing has."""
+    async def look(self, place: str, *, closely: bool = False) -> None:
+        """Judge what has changed in a workspace. `closely`: also where times and sizes say that nothing has."""
 
     async def merge(self, place: str) -> None:
         """Keep the taints of a workspace from growing without end."""

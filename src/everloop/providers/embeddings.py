@@ -133,6 +133,9 @@ class HostEmbedder:
         self._sleep = sleep
         self._chance = chance
 
+    def price(self, usage: Usage) -> float | None:
+        return self._cost(usage)
+
     async def embed(self, texts: Sequence[str]) -> Embeddings:
         """As the port promises, with as many requests as the host's own limit makes necessary."""
         vectors: Vectors = []

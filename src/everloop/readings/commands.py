@@ -52,6 +52,7 @@ class SlashCommand(Struct, frozen=True):
 
 _COMMAND = re.compile(r"\s*(/[A-Za-z][A-Za-z_-]{0,30})(?:\s|\Z)")
 _ESCAPED = re.compile(r"\s*/(/[A-Za-z][A-Za-z_-]{0,30}(?:\s|\Z))")
+SKILL = "/skill"
 _EVERYBODY = Right(Role.GUEST)
 _TELLS = Right(Role.GUEST, "read")
 _APPROVE = (
@@ -77,6 +78,18 @@ COMMANDS = {
             "[NAME]",
             right=Right(Role.USER, "read"),
             given=Right(Role.USER),
+        ),
+        SlashCommand(
+            SKILL,
+            "Show what the agent knows how to do; with a name, have it do so: /skill NAME and what is to be done",
+            "[NAME …]",
+            right=_TELLS,
+            words={
+                "list": Subcommand("all that you have here", right=_TELLS),
+                "show": Subcommand("one of them, and what it asks for", "NAME", _TELLS),
+                "accept": Subcommand("a change of it that is held back", "NAME", Right(Role.USER, "approve")),
+                "refuse": Subcommand("that change: what was accepted is put back", "NAME", Right(Role.USER, "approve")),
+            },
         ),
         SlashCommand("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
         SlashCommand(
@@ -129,6 +142,20 @@ COMMANDS = {
             },
         ),
         SlashCommand(
+            "/memory",
+            "Show what is remembered here; /memory help tells what else there is",
+            "[WORD …]",
+            right=_TELLS,
+            given=_EVERYBODY,  # help
+            words={
+                "show": Subcommand("what stands in MEMORY.md, or in HISTORY.md", "[history]", _TELLS),
+                "search": Subcommand("facts that hold these words, or mean them", "WORDS", _TELLS),
+                "log": Subcommand("who has changed it when", right=_TELLS),
+                "forget": Subcommand("forget facts, once you have named them by their ids", "WORDS | ID …", _TELLS),
+                "restore": Subcommand("have MEMORY.md as it was at a version", "VERSION", _TELLS),
+            },
+        ),
+        SlashCommand(
             "/keys",
             "Show which keys and credentials of your own are kept; they are given in the page, never in a chat",
             "[…]",
@@ -171,9 +198,12 @@ def find(text: str) -> SlashCommand | None:
 
 
 def command_in(text: str) -> str:
-    """The command that a message begins with, in small letters; "" if it is said to the model."""
+    """The command that a message begins with, in small letters; "" if it is said to the model, as what begins with the
+    name of a skill: that has been told what to do with it."""
     found = _COMMAND.match(text)
-    return found[1].lower() if found else ""
+    name = found[1].lower() if found else ""
+    word = split(rest_of(text))[0] if name == SKILL else ""
+    return "" if word and word not in COMMANDS[SKILL].words else name
 
 
 def rest_of(text: str) -> str:

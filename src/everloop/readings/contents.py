@@ -53,7 +53,7 @@ def pieces_of(
     """In the order in which the model is shown them. `recalled` stands at the end of the tail, and is told apart."""
     told = [PromptPiece(section.name, tokens_of(section.text, ()), section.text) for section in sections]
     moment = [PromptPiece("tail", len(tail) // 4, tail)]
-    if thread.condensed:
+    if thread.condensed or recalled:
         moment.append(PromptPiece("recalled", len(recalled) // 3, recalled))
     return (*told, *_tools(tools), *_conversation(thread), *moment)
 

@@ -10,12 +10,23 @@ from hashlib import sha256
 
 from msgspec import Struct, structs
 
+from ..core.people import is_chat
 from ..ports.permission import FileState, Held, PromptFile
 from ..ports.rows import Taint
 
 WHY = "strangers' words were read where this was changed, and what stands in this file is told in every conversation"
 COMPARED = 2000  # lines
+PRIVATE = "memory/"
 BY_COMMAND = "a command changed this file, and what stands in it is told to the model in every conversation"
+
+
+def is_private(held: Held) -> bool:
+    """Whether nobody but the person whose file it is may see it: what is remembered for them."""
+    return is_memory_file(held.name) and not is_chat(held.owner)
+
+
+def is_memory_file(name: str) -> bool:
+    return name.startswith(PRIVATE)
 
 
 def why_of(held: Held) -> str:
@@ -47,7 +58,8 @@ def judge(
     of = source or ChangeSource(before.held.thread, before.held.session, before.held.outside) if before.held else source
     assert of is not None
     id = sha256(f"{place}:{name}:{before.version}:{found!r}".encode()).hexdigest()[:10]
-    return _after(before, held=Held(id, name, before.accepted, found, of.thread, of.session, of.outside))
+    held = Held(id, name, before.accepted, found, of.thread, of.session, of.outside, owner=before.owner)
+    return _after(before, held=held)
 
 
 def settled(before: PromptFile, allow: bool) -> PromptFile:
@@ -74,7 +86,7 @@ def difference(held: Held) -> str:
     """The whole change, with nothing in it that a person cannot see."""
     before, after = _lines(held.accepted.content), _lines(held.found.content)
     notes = _notes(held.accepted, held.found)
-    lines = _compared(before, after) if len(before) + len(after) <= COMPARED else _listed(before, after)
+    lines = compared(before, after)
     return "\n".join((*notes, *("".join(map(_seen, line)) for line in lines)))
 
 
@@ -87,7 +99,10 @@ def _notes(accepted: FileState, found: FileState) -> list[str]:
     return notes
 
 
-def _compared(before: list[str], after: list[str]) -> list[str]:
+def compared(before: list[str], after: list[str]) -> list[str]:
+    """What differs between two texts, as `diff -u` tells it, without their names."""
+    if len(before) + len(after) > COMPARED:
+        return _listed(before, after) if before != after else []
     from difflib import unified_diff  # only a question needs it
 
     return [*unified_diff(before, after, lineterm="")][2:]  # without the names

@@ -25,6 +25,18 @@ _SAID_BY_ALL = (
     "who whose why will with would yes you your"
 )
 _COMMON = frozenset(_SAID_BY_ALL.split())
+_STEMMED, _STEM = 4, 3  # letters of a word that has endings, and of what is left of it at least
+_ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("ss", "ss"), ("us", "us"), ("is", "is"), ("s", ""))
+_VOWELS = frozenset("aeiouy")
+_DIGITS = 6  # by which a long number is known, with or without what stands before it, such as a country's
+_NUMBER = r"\+?\d(?:[ ./()-]{0,2}\d){5,}"
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' for name in _MONTHS)})\b"
+_CODE = rf"\b[a-z0-9]+(?:[-/.][a-z0-9]+)+|\b(?!{_MONTH})[a-z]{{1,5}}(?: [0-9]{{2,}}[a-z]?)+(?: [a-z])?\b"
+_DATE = rf"\b(\d{{4}}-\d\d-\d\d)\b|\b(\d\d?(?:st|nd|rd|th|\.)?(?: of)? {_MONTH})|\b({_MONTH} \d\d?)\b"
 
 
 def words_of(text: str) -> list[str]:
@@ -43,9 +55,45 @@ def uncommon(words: Iterable[str]) -> list[str]:
 
 
 def terms_of(text: str) -> list[str]:
-    """By which a fact is found: its words, but for those that all facts hold."""
+    """By which a fact is found: its words without their endings, but for those that all facts hold; numbers and codes
+    also as they are written without gaps, and the months of dates by their names."""
     words = words_of(text)
-    return uncommon(words) or words
+    plain = [stem(word) for word in uncommon(words) or words]
+    return list(dict.fromkeys((*plain, *_joined(folded(text)))))
+
+
+def stem(word: str) -> str:
+    """An English word without the endings that its neighbours in a sentence give it. It need not be a word: what is
+    looked for loses the same ones."""
+    if len(word) < _STEMMED or not word.isascii() or not word.isalpha():
+        return word
+    for ending, instead in _ENDINGS:
+        left = word[: -len(ending)] + instead
+        if word.endswith(ending) and len(left) >= _STEM and not _VOWELS.isdisjoint(left):
+            word = left
+            break
+    if len(word) > _STEM and word[-1] == word[-2] and word[-1] not in "aeiouls":
+        return word[:-1]  # planned, running
+    return word[:-1] if word[-1] == "e" and len(word) > _STEM else word
+
+
+def _joined(text: str) -> Iterator[str]:
+    """Of a text without case and accents: 912 34 567 as its last digits, AB-12/c as ab12c, 2026-03-14 and
+    14 March as 14.3."""
+    for match in re.finditer(_NUMBER, text):
+        digits = re.sub(r"\D", "", match[0])
+        yield f"#{digits[-_DIGITS:]}"
+    for match in re.finditer(_CODE, text):
+        if any(letter.isdigit() for letter in match[0]) and match[0].split()[0] not in _COMMON:
+            yield re.sub(r"\W", "", match[0])
+    for year_first, day_first, month_first in re.findall(_DATE, text):
+        *_, month, day = year_first.split("-") if year_first else _month_and_day(day_first or month_first)
+        yield from (stem(_MONTHS[int(month) - 1]), f"{int(day)}.{int(month)}.") if 1 <= int(month) <= 12 else ()
+
+
+def _month_and_day(date: str) -> tuple[int, str]:
+    [month] = [place for place, name in enumerate(_MONTHS, 1) if name[:3] in date]
+    return month, re.findall(r"\d+", date)[0]
 
 
 def folded(text: str) -> str:

@@ -23,7 +23,7 @@ from ..ports.audit import acting_as, line_of, speaking_for
 from ..ports.permission import GOING_BEYOND, Allowance, Approval, Grant, Held, WantedCall
 from ..ports.rows import Timer
 from ..readings.grants import DAY, choices_of, covers, granted
-from ..readings.held import difference, why_of
+from ..readings.held import difference, is_private, why_of
 from ..readings.questions import NOTHING_ALIKE, asked_of, question_of, shown
 from ..readings.verdicts import is_answered_by
 from .approvers import ReachedApprover, who_was_asked
@@ -144,7 +144,7 @@ def _about(held: Held) -> Approval:
     return Approval(
         id=held.id,
         session=held.session,
-        requester="owner",
+        requester=held.owner,
         tool=held.name,
         text=difference(held),
         risk=risk,
@@ -176,6 +176,11 @@ class Approvals:
         about = [_about(each) for each in held if session in ("", each.session)]
         return [*await self.waiting_calls(session), *about]
 
+    async def private(self, person: str) -> list[Approval]:
+        """Changes of what is remembered for them, wherever they came up."""
+        held = await self._files.held() if self._files else []
+        return [_about(each) for each in held if is_private(each) and each.owner == person]
+
     async def waiting_calls(self, session: str = "") -> list[Approval]:
         """Those that turns wait for."""
         found: list[Approval] = []
@@ -196,7 +201,7 @@ class Approvals:
         try:
             return await self.find(id, session)
         except MailRefused:
-            elsewhere = [each for each in await self.waiting_calls() if each.id == id]
+            elsewhere = [each for each in await self.waiting() if each.id == id]
             if not elsewhere:
                 raise
             return elsewhere[0]
@@ -214,7 +219,7 @@ class Approvals:
         told: list[Approval] = []
         for held in await self._files.due(thread) if self._files else ():
             approval, asks = _about(held), None
-            if held.session:  # of the owner's: nobody else is shown what stands in these files
+            if held.session:  # of whose files these are: nobody else is shown what stands in them
                 where = Address.parse(held.session)
                 asks = Outbound(f"held:{held.id}", where, question_of(approval), kind="question", approval=held.id)
             if self._files and await self._files.tell(held, asks) and asks:
@@ -235,6 +240,8 @@ class Approvals:
         return told
 
     async def may_answer(self, approval: Approval, by: str) -> bool:
+        if approval.held and is_private(approval.held):
+            return by == approval.held.owner
         return may_answer(approval.overrun, by, await self._people.role(by))
 
     async def _check_may_answer(self, approval: Approval, by: str) -> None:

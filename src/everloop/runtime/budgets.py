@@ -230,10 +230,11 @@ class BudgetControl:
         return Denied(said_full(full, payer.reader, allowed.cost), (full,), allowed.cost)
 
     async def reserve(
-        self, payer: Payer, key: str, model: str, price: Price, cost: Usage
+        self, payer: Payer, key: str, model: str, price: Price, cost: Usage, bounds: tuple[Bound, ...] | None = None
     ) -> AllowedCall | Denied | None:
-        """For a call that goes with no commit; None: nothing has to be reserved. Raises StoreError."""
-        bounds = await self.bounds(payer)
+        """For a call that goes with no commit; None: nothing has to be reserved. `bounds` hold for it where they are
+        given, in place of the payer's. Raises StoreError."""
+        bounds = await self.bounds(payer) if bounds is None else bounds
         if not bounds:
             return None
         plan = _planned(payer, bounds, key, model, most_of(price, cost.input, cost.output))

@@ -15,7 +15,9 @@ from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, P
 from ..ports.audit import acting, acting_as
 from ..ports.conversation import Deed
 from ..ports.permission import Grant
+from ..ports.remembering import OwnMemory
 from ..ports.rows import Action, SpentRow
+from ..ports.skills import SkillBook
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
@@ -30,11 +32,13 @@ from .cron_command import CronCommand
 from .deletions import Deletions
 from .key_command import Kept, KeyCommand, nothing_kept
 from .membership import Membership, role_given
+from .memory_commands import MemoryCommands
 from .models import Models
 from .persona_commands import PersonaCommands
 from .schedule_words import ScheduleWords
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
+from .skill_command import SkillCommand
 from .usage_command import UsageCommand, paid, price_of
 
 LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long they have to be
@@ -72,6 +76,8 @@ class SlashCommands:
         budgets: Allotments | None = None,
         personas: Callable[[], Personas] = Personas,
         kept: Kept = nothing_kept,
+        memory: OwnMemory | None = None,
+        skills: SkillBook | None = None,
         schedules: ScheduleWords | None = None,
     ) -> None:
         self._store = store
@@ -86,6 +92,8 @@ class SlashCommands:
         self._usage = UsageCommand(store, clock)
         self._personas = PersonaCommands(store, personas)
         self._keys = KeyCommand(kept)
+        self._memory = MemoryCommands(memory)
+        self._skills = SkillCommand(skills)
         self._cron = CronCommand(schedules)
 
     def find(self, text: str) -> SlashCommand | None:
@@ -127,9 +135,9 @@ class SlashCommands:
             case "/compact":
                 return await self._compact(inbound, letter)
             case "/approve":
-                return await self._approve(rest.split(), inbound, letter.author)
+                return await self._approve(rest.split(), inbound, letter)
             case "/deny":
-                return await self._approve([*rest.split()[:1], "no"] if rest else [], inbound, letter.author)
+                return await self._approve([*rest.split()[:1], "no"] if rest else [], inbound, letter)
             case "/pair":
                 return CommandEffect(inbound, "none", await self._pair(rest.split(), role))
             case "/link":
@@ -145,9 +153,13 @@ class SlashCommands:
                 row = await self._store.session(str(inbound.address))
                 told = await self._budgets.tell(letter.author, role, row.id if row else "")
                 return CommandEffect(inbound, "none", told)
+            case "/memory":
+                return CommandEffect(inbound, "none", await self._memory.tell(rest, letter, role))
             case "/keys":
                 kept, reply = self._keys.tell(rest, inbound, letter)
                 return CommandEffect(kept, "none", reply)
+            case "/skill":
+                return CommandEffect(inbound, "none", await self._skills.tell(rest, letter, role))
             case "/cron":
                 return CommandEffect(inbound, "none", await self._cron.tell(rest, inbound, letter, role))
             case "/usage" if rest:
@@ -207,11 +219,14 @@ class SlashCommands:
         except MailRefused as error:
             return CommandEffect(inbound, "none", sentence(error))
 
-    async def _approve(self, words: list[str], inbound: Inbound, author: str) -> CommandEffect:
+    async def _approve(self, words: list[str], inbound: Inbound, letter: Said) -> CommandEffect:
         """A person's answer to a question. It is theirs alone: what a model or a tool says is never a command."""
-        session = str(inbound.address)
+        session, author = str(inbound.address), letter.author
         if not words:
             open_here = await self._approvals.waiting(session)
+            if not letter.principal:  # what is theirs alone is not told in a group
+                own = await self._approvals.private(author)
+                open_here += [each for each in own if each.session != session]
             waiting = [each for each in open_here if await self._approvals.may_answer(each, author)]
             return CommandEffect(
                 inbound,

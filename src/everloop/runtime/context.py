@@ -46,7 +46,7 @@ class Context:
         """`now` tells the time as the model is to read it."""
         self._profile = profile
         self._now = now
-        self._system = joined(profile.sections)
+        self.system = joined(profile.sections)
         self.tools = tools
         self.sections = profile.sections
         self.max_tokens = profile.max_tokens
@@ -81,7 +81,7 @@ class Context:
         return prefix_of(profile.model, profile.sections, () if wrap else _offered(self.tools, brought))
 
     def prompt(self, thread: Thread, tail: str, wrap: bool) -> Prompt:
-        profile, system, tools = self._profile, self._system, self.tools
+        profile, system, tools = self._profile, self.system, self.tools
         brought = thread.turn.brought
         if brought is not None and brought.has_wishes:
             profile, tools = _told(profile, brought), _offered(tools, brought)

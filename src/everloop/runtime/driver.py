@@ -48,6 +48,7 @@ from ..ports import Archive, Briefer, Budgets, Bus, Clock, People, PromptFiles
 from ..ports.events import OutcomeUnknown, ToolCalled, ToolReturned, TurnEnded, Warned
 from ..ports.failpoint import reach
 from ..ports.log_context import LogContext, log_context
+from ..ports.memory import FactTeller
 from ..ports.tools import CallContext
 from ..readings.amendments import applied
 from .approvals import Approvals, ApprovalStore
@@ -99,6 +100,7 @@ class Driver:
         approvers: Approvers | None = None,
         budgets: BudgetControl | None = None,
         own_keys: OwnKeys = NO_OWN_KEYS,
+        facts: FactTeller | None = None,
     ) -> None:
         """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
         budgets = budgets or BudgetControl(store)
@@ -115,7 +117,7 @@ class Driver:
         self._clock = clock
         approvals = Approvals(store, self._people, files, clock)
         self.questions = PermissionQuestions(store, bus, toolbox, approvals, clock, approvers)
-        calls = ModelCalls(store, bus, gallery, budgets)
+        calls = ModelCalls(store, bus, gallery, budgets, facts)
         self._paid_calls = PaidCalls(calls, budgets, models, self._people, bus, self.questions, own_keys)
         self._gone: dict[str, float] = {}  # models that cannot be had, and until when they are not looked for
 
@@ -240,6 +242,7 @@ class Driver:
                 terms=turn.terms,
                 wish=thread.persona,
                 server=thread.server,
+                covered=thread.covered,
             )
             briefing = await book.patiently(partial(self._briefer.brief, situation))
             log_context.set(LogContext(thread.address, thread.id, turn.seq))

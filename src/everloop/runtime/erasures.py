@@ -7,7 +7,7 @@ kill in between costs time: whoever starts next claims the job.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -34,8 +34,13 @@ PAUSE = 0.1
 AGAIN = 30.0  # seconds after which it is tried again
 TRIES = 20
 ELSEWHERE = "messages in groups"
+REMEMBERED = "facts in the memory of groups"
 COPIES = "copies of the store"  # which hold something of everybody, so that they count for nobody
 AT_WORK = "something is still going on in a conversation, which cannot be erased before it ends; this is tried again"
+
+
+Forgets = Callable[[str, str, Sequence[str]], Awaitable[object]]
+"""Whose memory, who has it done, which facts."""
 
 
 class Erasure(Struct, frozen=True):
@@ -62,7 +67,10 @@ class Erasures:
         bus: Bus | None = None,
         clock: Clock = MACHINE,
         patience: float = PATIENCE,
+        forgets: Forgets | None = None,
     ) -> None:
+        """`forgets` has forgotten what is remembered of their words for others."""
+        self._forgets = forgets
         self._store = store
         self._folders = folders
         self._deletions = deletions
@@ -103,6 +111,8 @@ class Erasures:
             else:
                 more = {ELSEWHERE: sum(author_of(each.entry) in people for each in written)}
             kept |= {what: kept.get(what, 0) + count for what, count in more.items() if count}
+        if said := sum(map(len, (await self._said(people)).values())):
+            kept[REMEMBERED] = said
         return kept | {what: count for what, count in lying.items() if kept or what != COPIES}
 
     async def erase(self, person: Person) -> dict[str, int]:
@@ -168,6 +178,7 @@ class Erasures:
                 await self._delete_conversations(job, person)
             reach("erasure.conversations")
             await self._blank_words(job, people)
+            await self._forget_said(people)
             reach("erasure.blanked")
             for person in (*people, OWNER):
                 await self._deletions.finish(person, scrubs=False)
@@ -217,6 +228,18 @@ class Erasures:
                 await self._stop(row, job, people[0])
             waited = await self._wait(waited)
         return False
+
+    async def _forget_said(self, people: Sequence[str]) -> None:
+        """In the memory of others, as of a group, with its lines and earlier versions."""
+        if self._forgets:
+            for owner, facts in (await self._said(people)).items():
+                await self._forgets(owner, "", facts)
+
+    async def _said(self, people: Sequence[str]) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for owner, id in await self._store.facts_said(people):
+            found.setdefault(owner, []).append(id)
+        return found
 
     async def _stop(self, row: ThreadRow, job: str, by: str) -> None:
         await self._store.stop_thread(row, f"{job}:{row.id}", by)

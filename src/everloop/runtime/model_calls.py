@@ -17,8 +17,8 @@ from ..ports import Archive, Bus
 from ..ports.budgets import Bound, Charge
 from ..ports.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, TurnBegan, Warned
 from ..ports.failpoint import reach
+from ..ports.memory import FactTeller
 from ..readings.contents import tokens_of
-from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
 from .book import Book
 from .budgets import (
@@ -34,13 +34,18 @@ from .budgets import (
 from .context import Gallery
 from .interrupt import Interrupt
 from .models import Briefed
+from .recalling import recalled_for
 
 CHARS = 8  # of a token, at most: what is longer is no answer
 NEARLY_FULL = "this conversation fills most of what the model can read; earlier parts will soon become a summary"
 
 
 class ModelCalls:
-    def __init__(self, store: Archive, bus: Bus, gallery: Gallery, budgets: BudgetControl) -> None:
+    def __init__(
+        self, store: Archive, bus: Bus, gallery: Gallery, budgets: BudgetControl, facts: FactTeller | None = None
+    ) -> None:
+        """`facts` are those that are remembered."""
+        self._facts = facts
         self._store = store
         self._bus = bus
         self._gallery = gallery
@@ -51,7 +56,7 @@ class ModelCalls:
     ) -> Denied | Charge | None:
         """What keeps it from being made, if anything of the `bounds` of who pays does; what it has used of them."""
         thread = book.thread
-        recalled = await self._recall(book, briefed.rules) if thread.condensed else ""
+        recalled = await self._recall(book, briefed) if thread.condensed or self._facts else ""
         asking = _asking(thread, briefed, wrap, recalled)
         allowed: AllowedCall | None = None
         if bounds:
@@ -169,16 +174,23 @@ class ModelCalls:
             own=briefed.own,
         )
 
-    async def _recall(self, book: Book, rules: Rules) -> str:
-        """Of what is a summary now, what is meant by what people have just said; the same for all steps until they say
-        something else."""
+    async def _recall(self, book: Book, briefed: Briefed) -> str:
+        """Of what is remembered, and of what is a summary now, what is meant by what people have just said; the same
+        for all steps until they say something else."""
         thread = book.thread
         said = thread.said_now()
         if book.recalled[0] != (thread.covered, said):
-            words = asked_for(said)
-            found = await book.patiently(lambda: self._store.recall(thread.id, words, thread.covered, ENTRIES))
-            shown = thread.transcript.text if found.entries else ""
-            book.recalled = (thread.covered, said), told_again(found, shown, room_for(rules.limit))
+            find = partial(
+                recalled_for,
+                thread,
+                said,
+                principal=thread.turn.principal,
+                shown=lambda: f"{briefed.context.system}\n{thread.transcript.text}",
+                limit=briefed.rules.limit,
+                teller=self._facts,
+                store=self._store,
+            )
+            book.recalled = (thread.covered, said), await book.patiently(find)
         return book.recalled[1]
 
 

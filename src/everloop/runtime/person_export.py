@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import msgspec
 
 from ..core.message import Media
-from ..ports import Archive, Audit, Belongings, Files, HomeFile, HomeFolders, Log
+from ..ports import Archive, Audit, Belongings, Files, HomeFile, HomeFolders, Log, Memory
 from ..ports.audit import line_of
 from ..ports.conversation import Conversation, Written
 from ..ports.directory import Person
+from ..ports.memory import DOCUMENTS
 from ..readings.erasing import author_of, is_of_theirs_alone
 from ..readings.filenames import safe_name
 from ..readings.spoken import Utterance, spoken
@@ -26,9 +27,9 @@ from .exporting import stamp
 from .sessions import Sessions
 
 PAGE = 1000  # rows or entries that are read at once
-_FOLDERS = {"files": "files", "workspace": "files in the workspace"}
+_FOLDERS = {"files": "files", "workspace": "files in the workspace", "skills": "files of skills"}
 _TOLD = ("accounts", "tokens", "browsers logged in", "secrets", "snapshots", "jobs", "grants")
-_TIMES = ("at", "until", "due", "created", "resets")
+_TIMES = ("at", "until", "due", "created", "resets", "said", "since")
 _LATEST = 253_402_300_800  # the year 10000: no calendar has what lies after it
 _WHO = {"user": "They said", "assistant": "The agent said", "tool": "A tool answered", "house": "everloop said"}
 README = """# What everloop keeps of {name}
@@ -40,6 +41,9 @@ Made {when}. Everything here is theirs; of others there is nothing.
 - `in-groups.md`, `in-groups.jsonl`: what they said in conversations of groups, with time and place
 - `files/`: what they attached, and what was made for them
 - `workspace/`: the files of their workspace
+- `memory/`: what is remembered for them: `MEMORY.md`, `HISTORY.md`, and each fact with where it is known from
+  (`facts.jsonl`); in `in-groups.jsonl` what they said that is remembered for a group
+- `skills/`: the skills that they have installed
 - `tables/`: the rest, a table for each kind: who they are, accounts, tokens by name (no secret), that a key or
   credential is kept and since when (`vault.csv`, no secret), what was spent, jobs, grants, snapshots
 - `left-out.txt`: what lies in the workspace and is no file, if there is such
@@ -50,7 +54,7 @@ How much it is:
 """
 
 
-class ExportStore(Belongings, Archive, Log, Audit, Protocol):
+class ExportStore(Belongings, Archive, Log, Audit, Memory, Protocol):
     """What it asks of the store."""
 
 
@@ -89,16 +93,37 @@ class PersonExport:
             yield file
         left_out = list[str]()
         for one in people:
-            async for found in self._folders.workspace(one):
-                if found.pieces is None:
-                    left_out.append(f"{found.path!r}: {found.left_out}")
-                else:
-                    yield HomeFile(f"workspace/{'/'.join(map(safe_name, found.path.split('/')))}", found.pieces)
+            for folder, lying in (("workspace", self._folders.workspace(one)), ("skills", self._folders.skills(one))):
+                async for found in lying:
+                    if found.pieces is None:
+                        left_out.append(f"{found.path!r}: {found.left_out}")
+                    else:
+                        yield HomeFile(f"{folder}/{'/'.join(map(safe_name, found.path.split('/')))}", found.pieces)
         if left_out:
             yield HomeFile("left-out.txt", _once("\n".join(left_out) + "\n"))
+        async for file in self._remembered(people):
+            yield file
         for table, columns in self._store.exported().items():
             if await self._store.rows_of(table, people, 0, 1):
                 yield HomeFile(f"tables/{table}.csv", self._table(table, columns, people))
+
+    async def _remembered(self, people: Sequence[str]) -> AsyncIterator[HomeFile]:
+        names = _Names()
+        for one in people:
+            for name in DOCUMENTS:
+                if body := (await self._store.document(one, name)).body:
+                    yield HomeFile(f"memory/{names.free(name, safe_name(one))}", _once(body))
+            if await self._store.facts(one, ended=True, limit=1):
+                yield HomeFile(f"memory/{names.free('facts.jsonl', safe_name(one))}", self._facts(one))
+        if said := await self._store.facts_said(people):
+            facts = [fact for owner, id in said for fact in await self._store.facts(owner, ids=[id], ended=True)]
+            yield HomeFile("memory/in-groups.jsonl", _once("".join(f"{_json(fact)}\n" for fact in facts)))
+
+    async def _facts(self, owner: str) -> AsyncIterator[bytes]:
+        skip = 0
+        while page := await self._store.facts(owner, ended=True, limit=PAGE, skip=skip):
+            yield "".join(f"{_json(fact)}\n" for fact in page).encode(errors="replace")
+            skip += len(page)
 
     async def _conversations(self, people: Sequence[str]) -> list[Conversation]:
         """Theirs, and those of two that belong to whose bot it is."""

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
-from ..errors import StoreError
+from ..errors import Postponed, StoreError
 from ..ports import Bus, Clock, Jobs, Leases
 from ..ports.events import ScheduleFired
 from ..ports.jobs import JobRow
@@ -34,7 +34,8 @@ class JobStore(Jobs, Leases, Firing, Protocol):
 
 class Scheduler:
     """`run` it under a supervisor. `workers` do the work of each kind and return what came of it; what they raise is
-    kept with the job, which is tried again. Without an `owner` it is everyone's."""
+    kept with the job, which is tried again: when they say so, if they raise Postponed. Without an `owner` it is
+    everyone's."""
 
     def __init__(
         self,
@@ -141,6 +142,8 @@ class Scheduler:
         error = asyncio.CancelledError("it was broken off") if work.cancelled() else work.exception()
         if error is None:
             return work.result(), None
+        if isinstance(error, Postponed):
+            return str(error), error.seconds
         pause = min(LONGEST, FIRST * 2 ** min(row.attempts - 1, 16)) * (0.5 + random.random() / 2)
         _log.error("job %s failed, and is tried again in %.0f s", row.job.id, pause, exc_info=error)
         return f"{type(error).__name__}: {error}", pause

@@ -24,7 +24,7 @@ class Tainting:
     until then was a person's doing. A look when it is over, before that is committed: what has changed is not."""
 
     def __init__(self, files: PromptFiles, place_of: Callable[[str], str]) -> None:
-        """`files` are the owner's, `place_of` names the workspace of whoever has asked."""
+        """`files` are those that stand in prompts, `place_of` names the workspace of whoever has asked."""
         self._files = files
         self._place_of = place_of
         self._begun = 0
@@ -58,16 +58,16 @@ class Tainting:
         await self._look(book, place, closely=True)
         book.taint(Taint(key, place, began or at, None if background else at, command=background))
         if background:
-            self._files.expect_more()
+            self._files.expect_more(place)
 
     async def end_one(self, book: Book, key: str, background: str = "") -> None:
         if not book.is_tainted(key):
             return
-        at = time.time()
-        await self._look(book, self._place_of(book.thread.turn.principal), closely=True)
+        at, place = time.time(), self._place_of(book.thread.turn.principal)
+        await self._look(book, place, closely=True)
         book.untaint(Untaint(key, at, background))
         if background:
-            self._files.expect_more()
+            self._files.expect_more(place)
 
     async def _begin(self, book: Book, key: str, outside: bool) -> None:
         place = self._place_of(book.thread.turn.principal)
@@ -78,9 +78,7 @@ class Tainting:
         book.taint(Taint(key, place, time.time(), outside=outside))
 
     async def _look(self, book: Book, place: str, *, closely: bool = False) -> None:
-        """Only in the owner's workspace there are files that stand in prompts."""
-        if place == self._files.place:
-            await book.patiently(partial(self._files.look, closely=closely))
+        await book.patiently(partial(self._files.look, place, closely=closely))
 
 
 def taint_of(spec: ToolSpec, outside: bool) -> bool | None:

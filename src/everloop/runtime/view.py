@@ -3,16 +3,17 @@
 from msgspec import Struct
 
 from ..core.briefing import Situation
-from ..core.decide import Rules, used
+from ..core.decide import used
 from ..core.log import ModelCalled
 from ..core.people import OWNER
 from ..core.thread import Thread
 from ..errors import ModelMissing
 from ..ports import Briefer, People
+from ..ports.memory import FactTeller
 from ..readings.contents import Contents, pieces_of
-from ..readings.recall import ENTRIES, asked_for, room_for, told_again
 from ..readings.sections import changed_parts
 from .models import Briefed, Models
+from .recalling import recalled_for
 from .sessions import SessionStore
 
 
@@ -24,6 +25,7 @@ class View(Struct, frozen=True):
     briefer: Briefer
     people: People
     held: tuple[str, ...] = ()  # files whose changes are held back
+    facts: FactTeller | None = None  # that are remembered
 
     async def contents(self, session: str) -> Contents:
         """What the next prompt of this session holds. Raises ModelMissing."""
@@ -47,7 +49,7 @@ class View(Struct, frozen=True):
                 tools=context.tools,
                 thread=thread,
                 tail=context.tail(thread, wrap=False),
-                recalled=await self._recall(thread, rules),
+                recalled=await self._recall(thread, briefed),
             ),
             changed=tuple(changed_parts(before, after)),
             changed_at=at,
@@ -57,16 +59,23 @@ class View(Struct, frozen=True):
             persona=briefed.briefing.persona,
         )
 
-    async def _recall(self, thread: Thread, rules: Rules) -> str:
-        """The lines that came back for what was said last, as the driver finds them; the next message has its own."""
+    async def _recall(self, thread: Thread, briefed: Briefed) -> str:
+        """What came back for what was said last, as the driver finds it; the next message has its own."""
         messages = thread.transcript.messages
-        spoken = [at for at in range(1, len(messages)) if messages[at].role == "user"]  # the first is the summary
-        if not thread.condensed or not spoken:
+        first = 1 if thread.condensed else 0  # the summary
+        spoken = [at for at in range(first, len(messages)) if messages[at].role == "user"]
+        if not spoken:
             return ""
-        said = thread.said_now() or [messages[spoken[-1]].text]
-        found = await self.store.recall(thread.id, asked_for(said), thread.covered, ENTRIES)
-        shown = "\n".join(message.text for message in messages[: spoken[-1] + 1])
-        return told_again(found, shown, room_for(rules.limit))
+        conversation = "\n".join(message.text for message in messages[: spoken[-1] + 1])
+        return await recalled_for(
+            thread,
+            thread.said_now() or [messages[spoken[-1]].text],
+            principal=thread.turn.principal or thread.turn.requester or OWNER,
+            shown=lambda: f"{briefed.context.system}\n{conversation}",
+            limit=briefed.rules.limit,
+            teller=self.facts,
+            store=self.store,
+        )
 
     async def _thread(self, id: str) -> Thread:
         opened = await self.store.open(id)
@@ -87,6 +96,7 @@ class View(Struct, frozen=True):
             terms=turn.terms,
             wish=thread.persona,
             server=thread.server,
+            covered=thread.covered,
         )
         briefing = await self.briefer.brief(situation)
         try:

@@ -25,6 +25,7 @@ NEEDS: dict[Path, tuple[str, ...]] = {
     ("models",): _ANSWERS,
     ("personas",): _ALL,  # what the agent is told, who answers, with which tools
     ("providers",): _ANSWERS,
+    ("skills",): _ALL,  # what the agent is told, and others with it
     ("telemetry",): ("read",),
     ("voice",): ("read",),
     ("users",): _ALL,  # who is let in

@@ -49,7 +49,7 @@ class Defaults(_Section, frozen=True):
     steering: Literal["steer", "queue", "interrupt"] = "steer"
     max_message_chars: Count = 200_000
     tool_result_max_chars: Annotated[int, Meta(ge=500)] = 8000
-    memory_window: Kept = None
+    memory_window: Count = 100  # messages that are not part of the memory yet, after which they become so
 
 
 class Agents(_Section, frozen=True):
@@ -230,6 +230,10 @@ class UsersSection(_Section, frozen=True):
     budgets: BudgetSection = BudgetSection()
 
 
+class SkillsSection(_Section, frozen=True):
+    shared: tuple[str, ...] = ()  # the owner's installed skills that everybody has, guests too; guests also ours
+
+
 class VoiceSection(_Section, frozen=True):
     """Who transcribes voice messages, by OpenAI's way of asking for it."""
 
@@ -238,6 +242,14 @@ class VoiceSection(_Section, frozen=True):
     language: str = ""  # en, de, …; "": the model finds out
     max_seconds: Annotated[int, Meta(ge=1, le=3600)] = 600  # of one message
     minute_price: Annotated[float, Meta(ge=0)] | None = None  # dollars; None: what is known of the model's tokens
+
+
+class MemorySection(_Section, frozen=True):
+    """What becomes of conversations: facts, MEMORY.md and HISTORY.md. See docs/consolidation.md."""
+
+    enabled: bool = True
+    idle_minutes: Annotated[int, Meta(ge=1, le=100_000)] = 30  # after which what is new in a conversation is remembered
+    tokens_per_day: Annotated[int, Meta(ge=0)] = 200_000  # of each principal; 0: as their budgets say
 
 
 class SchedulesSection(_Section, frozen=True):
@@ -270,7 +282,9 @@ class Settings(_Section, frozen=True):
     gateway: GatewaySection = GatewaySection()
     files: FilesSection = FilesSection()
     users: UsersSection = UsersSection()
+    skills: SkillsSection = SkillsSection()
     voice: VoiceSection = VoiceSection()
+    memory: MemorySection = MemorySection()
     schedules: SchedulesSection = SchedulesSection()
     telemetry: Telemetry = Telemetry()
 

@@ -26,8 +26,6 @@ def _unused(settings: Settings, channels: Collection[str]) -> Iterator[str]:
             yield no_channel(name)
     for name in switched_on(settings.tools.mcp_servers):
         yield f"tools.mcp_servers.{name} is set, but this version has no MCP yet: its tools are not there."
-    if settings.agents.defaults.memory_window is not None:
-        yield "agents.defaults.memory_window is set, but this version has no memory yet: it changes nothing."
 
 
 def no_channel(name: str) -> str:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..core.log import MANY, UserSaid
+from ..core.people import OWNER
 from ..ports.conversation import Conversation, Deed, Snapshot
 from ..ports.rows import ThreadRow
 from ..readings.spoken import name_of
@@ -10,7 +11,6 @@ from .codec import NOT_ASIDE, THREAD
 from .conversations import IS_MESSAGE, is_kind, perform
 from .database import Ask, Database
 from .file_references import files_named
-from .taints import OWNER
 from .words import title_in
 
 UNCOUNTED = 200  # entries that are counted each time anew, rather than written down
@@ -50,8 +50,8 @@ class ArchiveRows(Database):
         named = "SELECT id FROM threads WHERE substr(id, 1, length(CAST($1 AS TEXT))) = $1 ORDER BY id LIMIT $2"
         return [id for (id,) in await self._ask(named, beginning, limit)]
 
-    async def session_of(self, thread: str) -> str:
-        rows = await self._ask("SELECT session FROM threads WHERE id = $1 AND owner = $2", thread, OWNER)
+    async def session_of(self, thread: str, owner: str = OWNER) -> str:
+        rows = await self._ask("SELECT session FROM threads WHERE id = $1 AND owner = $2", thread, owner)
         return str(rows[0][0]) if rows else ""
 
     async def perform(self, owner: str, session: str, deed: Deed) -> bool:

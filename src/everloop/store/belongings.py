@@ -105,6 +105,7 @@ BELONGINGS: tuple[Belonging, ...] = (
     # Who did what is only ever added to, each line bound to the one before; it names people by their ids alone.
     Belonging(table="audit", erase="keep"),
     Belonging(table="listening", erase="keep"),  # how a channel stands
+    Belonging(table="channel_state", erase="keep"),  # an account's keys, which are the agent's own
     Belonging(table="resumes", erase="keep"),  # where a channel goes on listening
     Belonging(table="everloop_schema", erase="keep"),  # PostgreSQL's version of the schema
     Belonging(table="simulated_time", erase="keep"),  # of tests

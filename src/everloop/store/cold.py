@@ -8,11 +8,13 @@ from .arrivals import ArrivalRows
 from .audit import AuditRows
 from .budgets import BudgetRows
 from .channel_rows import ChannelRows
+from .channel_state import ChannelStateRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
 from .directory import DirectoryRows
 from .erasing import ErasingRows
 from .expired import ExpiredRows
+from .fact_vectors import FactVectorRows
 from .file_records import FileRecordRows
 from .grants import GrantRows
 from .history import HistoryRows
@@ -37,6 +39,7 @@ class ColdStore(
     PolledRows,
     ChannelRows,
     ListeningRows,
+    ChannelStateRows,
     ArchiveRows,
     SearchRows,
     JobRows,
@@ -54,5 +57,6 @@ class ColdStore(
     AuditRows,
     ErasingRows,
     MemoryRows,
+    FactVectorRows,
 ):
     """What a store does that no turn waits for."""

@@ -83,6 +83,10 @@ class ErasingRows(Database):
             skip,
         )
 
+    async def facts_said(self, people: Sequence[str]) -> list[tuple[str, str]]:
+        said = f"SELECT owner, id FROM facts WHERE person {_THEM} AND NOT owner {_THEM} ORDER BY owner, id"
+        return [(owner, id) for owner, id in await self._ask(said, list_of(people))]
+
     async def threads_of(self, people: Sequence[str]) -> list[ThreadRow]:
         rows = await self._ask(f"SELECT {THREAD} FROM threads WHERE owner {_THEM} ORDER BY id", list_of(people))
         return [ThreadRow(*row) for row in rows]
@@ -166,6 +170,7 @@ class ErasingRows(Database):
         await self._forget_words(ask, threads)
         for each in BELONGINGS:
             await _erase_in(ask, each, people, places)
+        await ask(f"UPDATE memory_changes SET author = '' WHERE author {_THEM}", list_of(people))
         return True
 
 

@@ -4,11 +4,14 @@ Words are rows here, and not an index of the database's own: facts are short, so
 the same by the same statements.
 """
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
+from ..ports.fact_search import WordHolders
+from ..ports.jobs import CONSOLIDATE
 from ..ports.memory import (
     DOCUMENTS,
     Consolidated,
@@ -26,9 +29,12 @@ from .memory_edits import Edit, edit_between, undone, without_words
 from .spent import note_spent
 
 PURPOSE = "memory"  # what a model was asked for
+SECONDS = 1.0  # for which it is believed that nothing is remembered of somebody
+STRANGERS = 10_000  # of whom that is known
 
+_MOVE = "UPDATE threads SET consolidated = $3 WHERE id = $1 AND consolidated = $2"
 _THEM = "IN (SELECT value FROM {each}($2{json}))"
-_FACT = (
+FACT = (
     "id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, marked, at, version "
     "FROM facts WHERE owner = $1"
 )
@@ -39,11 +45,13 @@ _ADD = (
     "importance = excluded.importance, since = excluded.since, until = excluded.until, "
     "replaced_by = excluded.replaced_by, marked = excluded.marked, version = excluded.version"
 )
-_WAITING = """SELECT t.id, t.owner, t.session, t.consolidated, t.head, e.at
+_LEFT = "NOT EXISTS (SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id)"
+_WAITING = f"""SELECT t.id, t.owner, t.session, t.consolidated, t.head, e.at, {_LEFT}
     FROM threads t JOIN entries e ON e.thread = t.id AND e.seq = t.head
     WHERE t.head > t.consolidated AND t.state = 'resting' AND t.spawned_by = '' AND t.archived <= 0
     AND (CAST($4 AS TEXT) = '' OR t.owner = $4)
-    AND (t.head - t.consolidated >= CAST($2 AS {int}) OR e.at <= {now} - CAST($1 AS {real}))
+    AND (t.head - t.consolidated >= CAST($2 AS {{int}}) OR e.at <= {{now}} - CAST($1 AS {{real}}) OR {_LEFT})
+    AND t.id NOT IN (SELECT body FROM jobs WHERE kind = '{CONSOLIDATE}' AND state IN ('waiting', 'working'))
     ORDER BY e.at LIMIT $3"""
 
 
@@ -52,18 +60,41 @@ class MemoryRows(Database):
         rows = await self._glance("SELECT version FROM memories WHERE owner = $1", owner)
         return int(rows[0][0]) if rows else 0
 
+    async def has_memory(self, owner: str) -> bool:
+        now = time.monotonic()
+        if self._without.get(owner, 0.0) > now:
+            return False
+        if await self.memory_version(owner):
+            return True
+        if len(self._without) > STRANGERS:
+            self._without.clear()
+        self._without[owner] = now + SECONDS
+        return False
+
+    @cached_property
+    def _without(self) -> dict[str, float]:
+        """Of whom nothing was remembered when it was last looked, and until when that is believed."""
+        return {}
+
+    async def count_facts(self, owner: str) -> int:
+        [(count,)] = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
+        return int(count)
+
     async def change_memory(self, owner: str, change: MemoryChange) -> int:
-        return await self._do(partial(_change, owner, change))
+        try:
+            return await self._do(partial(_change, owner, change))
+        finally:
+            self._without.pop(owner, None)
 
     async def facts(
         self, owner: str, *, ids: Sequence[str] | None = None, ended: bool = False, limit: int = 1000, skip: int = 0
     ) -> list[Fact]:
         true = "" if ended else " AND until = 0"
         if ids is not None:
-            rows = await self._ask(f"SELECT {_FACT} AND id {_THEM}{true}", owner, list_of(ids))
-            return sorted(map(_fact, rows), key=lambda fact: list(ids).index(fact.id))
-        rows = await self._ask(f"SELECT {_FACT}{true} ORDER BY at DESC, id LIMIT $2 OFFSET $3", owner, limit, skip)
-        return [_fact(row) for row in rows]
+            rows = await self._ask(f"SELECT {FACT} AND id {_THEM}{true}", owner, list_of(ids))
+            return sorted(map(fact_in, rows), key=lambda fact: list(ids).index(fact.id))
+        rows = await self._ask(f"SELECT {FACT}{true} ORDER BY at DESC, id LIMIT $2 OFFSET $3", owner, limit, skip)
+        return [fact_in(row) for row in rows]
 
     async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
         counted = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
@@ -77,6 +108,17 @@ class MemoryRows(Database):
         for word, fact in await self._ask(" UNION ALL ".join(parts), owner, *words) if parts else ():
             found[word].append(fact)
         return int(counted[0][0]), dict(found)
+
+    async def word_holders(self, owner: str, words: Sequence[str], limit: int) -> dict[str, WordHolders]:
+        counted = f"SELECT word, count(*) FROM fact_words WHERE owner = $1 AND word {_THEM} GROUP BY word"
+        counts = {word: int(count) for word, count in await self._ask(counted, owner, list_of(words))}
+        telling = [word for word, count in counts.items() if count <= limit]
+        telling = telling or sorted(counts, key=lambda word: (counts[word], word))[:1]
+        held: defaultdict[str, list[str]] = defaultdict(list)
+        holders = f"SELECT word, fact FROM fact_words WHERE owner = $1 AND word {_THEM} LIMIT $3"
+        for word, fact in await self._ask(holders, owner, list_of(telling), limit * len(telling)) if telling else ():
+            held[word].append(fact)
+        return {word: WordHolders(counts[word], tuple(held[word])) for word in counts}
 
     async def document(self, owner: str, name: str) -> MemoryDocument:
         return await _document(self._ask, owner, name)
@@ -105,7 +147,28 @@ class MemoryRows(Database):
         return [MemoryVersion(version, at, author, why, tuple(changed[version])) for version, at, author, why in rows]
 
     async def unconsolidated(self, quiet: float, many: int, limit: int, owner: str = "") -> list[Unconsolidated]:
-        return [Unconsolidated(*row) for row in await self._ask(_WAITING, quiet, many, limit, owner)]
+        rows = await self._ask(_WAITING, quiet, many, limit, owner)
+        return [
+            Unconsolidated(thread, owner, session, after, head, at, bool(left))
+            for thread, owner, session, after, head, at, left in rows
+        ]
+
+    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
+        rows = await self._ask(
+            f"SELECT w.fact FROM fact_words w JOIN facts f ON f.owner = w.owner AND f.id = w.fact WHERE w.owner = $1 "
+            f"AND w.word {_THEM}{'' if ended else ' AND f.until = 0'} "
+            "GROUP BY w.fact ORDER BY count(*) DESC, w.fact LIMIT $3",
+            owner,
+            list_of(words),
+            limit,
+        )
+        return await self.facts(owner, ids=[fact for (fact,) in rows], ended=ended) if rows else []
+
+    async def pass_over(self, thread: str, after: int, upto: int) -> bool:
+        return bool(await self._change(f"{_MOVE} RETURNING id", thread, after, upto))
+
+    async def hidden(self, thread: str) -> set[int]:
+        return {int(seq) for (seq,) in await self._ask("SELECT seq FROM hidden_entries WHERE thread = $1", thread)}
 
     async def consolidated(self, thread: str) -> int:
         rows = await self._ask("SELECT consolidated FROM threads WHERE id = $1", thread)
@@ -149,8 +212,8 @@ async def _change(owner: str, change: MemoryChange, ask: Ask) -> int:
 
 
 async def _moves(ask: Ask, owner: str, done: Consolidated) -> bool:
-    moved = "UPDATE threads SET consolidated = $4 WHERE id = $1 AND owner = $2 AND consolidated = $3 RETURNING id"
-    return bool(await ask(moved, done.thread, owner, done.after, done.upto))
+    moved = f"{_MOVE} AND owner = $4 RETURNING id"
+    return bool(await ask(moved, done.thread, done.after, done.upto, done.owner or owner))
 
 
 async def _write(ask: Ask, owner: str, version: int, before: str, document: MemoryDocument) -> None:
@@ -213,6 +276,7 @@ async def _forget(ask: Ask, owner: str, change: MemoryChange) -> None:
     if change.removed:
         for table, column in (("facts", "id"), ("fact_words", "fact"), ("fact_vectors", "fact")):
             await ask(f"DELETE FROM {table} WHERE owner = $1 AND {column} {_THEM}", owner, list_of(change.removed))
+        await ask("UPDATE memories SET removed = version WHERE owner = $1", owner)
         ends = f"UPDATE facts SET replaced_by = '' WHERE owner = $1 AND replaced_by {_THEM}"
         await ask(ends, owner, list_of(change.removed))
     for thread, seq in change.hidden:
@@ -260,7 +324,7 @@ async def _edits(ask: Ask, owner: str, name: str, after: int) -> list[Edit]:
     return [Edit(*row) for row in rows]
 
 
-def _fact(row: Any) -> Fact:
+def fact_in(row: Any) -> Fact:
     id, text, thread, seq, person, said, topic, importance, since, until, replaced_by, marked, at, version = row
     return Fact(
         id=id,

@@ -343,6 +343,30 @@ MIGRATIONS: Migrations = [
         "UPDATE threads SET consolidated = head",
     ],
     [
+        # What channels remember for all processes, in closed boxes: the keys of encrypted conversations.
+        """CREATE TABLE channel_state(
+            channel TEXT NOT NULL, key TEXT NOT NULL, version {int} NOT NULL, at {real} NOT NULL, box {bytes} NOT NULL,
+            PRIMARY KEY(channel, key)){clustered}""",
+    ],
+    [
+        # Files that stand in prompts are everybody's now; those of which a change waits for a person are found at once.
+        "ALTER TABLE watched ADD COLUMN held {int} NOT NULL DEFAULT 0",
+        """UPDATE watched SET held = 1 WHERE body LIKE '%"held":{{%'""",
+    ],
+    [
+        # Of vectors, which change nothing that is remembered, a stamp of the last that were kept; up to which version
+        # all facts have one, of which model; and the version with which facts were last forgotten.
+        "ALTER TABLE memories ADD COLUMN stamp {int} NOT NULL DEFAULT 0",
+        "ALTER TABLE memories ADD COLUMN embedded {int} NOT NULL DEFAULT 0",
+        "ALTER TABLE memories ADD COLUMN embedder TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE memories ADD COLUMN removed {int} NOT NULL DEFAULT 0",
+        "ALTER TABLE fact_vectors ADD COLUMN stamp {int} NOT NULL DEFAULT 0",
+        "CREATE INDEX fact_vectors_stamp ON fact_vectors(owner, model, stamp)",
+        # What goes with a fact is found by it: else each fact that is written would look through all the others'.
+        "CREATE INDEX fact_vectors_fact ON fact_vectors(owner, fact)",
+        "CREATE INDEX fact_words_fact ON fact_words(owner, fact)",
+    ],
+    [
         # Schedules that people make, each beside its job, and their runs: see ports/schedules.py.
         """CREATE TABLE schedules(
             id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, body TEXT NOT NULL, made {real} NOT NULL,

@@ -14,14 +14,14 @@ from ..ports.rows import Taint
 from .codec import body_of, read_watched
 from .database import Ask, Database
 
-OWNER = "owner"  # whose workspace it is, as long as there is one
 _ROW = "key, place, began, ended, outside, command"
 _WATCH = (
-    "INSERT INTO watched(place, name, owner, version, body) VALUES($1, $2, $3, 1, $4) "
+    "INSERT INTO watched(place, name, owner, version, body, held) VALUES($1, $2, $3, 1, $4, $5) "
     "ON CONFLICT DO NOTHING RETURNING name"
 )
 _WATCH_ON = (
-    "UPDATE watched SET version = $3, body = $4 WHERE place = $1 AND name = $2 AND version = $3 - 1 RETURNING name"
+    "UPDATE watched SET version = $3, body = $4, held = $5 "
+    "WHERE place = $1 AND name = $2 AND version = $3 - 1 RETURNING name"
 )
 _QUESTION = (
     "INSERT INTO outbox(key, thread, owner, channel, chat, body, at) "
@@ -53,6 +53,10 @@ class TaintRows(Database):
 
     async def watched(self, place: str) -> list[PromptFile]:
         rows = await self._ask("SELECT body FROM watched WHERE place = $1 ORDER BY name", place)
+        return [read_watched(body) for (body,) in rows]
+
+    async def held_back(self) -> list[PromptFile]:
+        rows = await self._ask("SELECT body FROM watched WHERE held = 1 ORDER BY place, name")
         return [read_watched(body) for (body,) in rows]
 
     async def keep_watched(
@@ -90,8 +94,8 @@ class TaintRows(Database):
 
 async def _keep(ask: Ask, place: str, row: PromptFile) -> Sequence[object]:
     if row.version == 1:
-        return await ask(_WATCH, place, row.name, OWNER, body_of(row))
-    return await ask(_WATCH_ON, place, row.name, row.version, body_of(row))
+        return await ask(_WATCH, place, row.name, row.owner, body_of(row), int(row.held is not None))
+    return await ask(_WATCH_ON, place, row.name, row.version, body_of(row), int(row.held is not None))
 
 
 def merged(taints: Sequence[Taint], most: int) -> list[Taint]:

@@ -59,14 +59,14 @@ class EncryptedVault:
 
     async def get(self, name: str) -> str | None:
         box = await self._store.secret(self._owner, name)
-        return None if box is None else await asyncio.to_thread(self._open, name, box)
+        return None if box is None else await asyncio.to_thread(self.unseal, name, box)
 
     async def set(self, name: str, value: str) -> None:
         others = [other for other in await self._store.secrets(self._owner) if other != name]
         if others:
             await self.get(others[0])  # with another key than the rest, it could never be read together with them
         first = not others and not await self._store.has_secrets()  # of anybody: one key file is for all
-        box = await asyncio.to_thread(self._close, name, value, first)
+        box = await asyncio.to_thread(self.seal, name, value, first)
         await self._store.keep_secret(self._owner, name, box)
 
     async def kept(self) -> dict[str, float]:
@@ -78,7 +78,8 @@ class EncryptedVault:
     async def forget(self, name: str) -> bool:
         return await self._store.forget_secret(self._owner, name)
 
-    def _open(self, name: str, box: bytes) -> str:
+    def unseal(self, name: str, box: bytes) -> str:
+        """Slow. Raises VaultLocked."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -96,7 +97,8 @@ class EncryptedVault:
                 f"{_giving_up(name)}"
             ) from None
 
-    def _close(self, name: str, value: str, first: bool) -> bytes:
+    def seal(self, name: str, value: str, first: bool) -> bytes:
+        """Slow. `first`: a key file may be made. Raises VaultLocked, HomeError."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         head, key = self._key.closing(may_be_made=first)

@@ -6,7 +6,7 @@ They are the owner's to write. What stands in a comment (`<!-- … -->`) is for 
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ..core.prompt import Section
@@ -29,12 +29,21 @@ class Bootstrap:
     """`sections` gives the same tuple again for as long as no file says anything else; to know that, it looks at each
     file's time and size and opens none."""
 
-    def __init__(self, workspace: Workspace, crowded: Callable[[], bool] = lambda: False) -> None:
-        """Where it is `crowded`, turns that begin within a moment of each other look once."""
+    def __init__(
+        self,
+        workspace: Workspace,
+        crowded: Callable[[], bool] = lambda: False,
+        names: Iterable[str] = (),
+        longest: int = BYTES,
+    ) -> None:
+        """Where it is `crowded`, turns that begin within a moment of each other look once. `names` are other files
+        than these, of which so many bytes are read."""
         self._crowded = crowded
         self._workspace = workspace
-        self._paths = tuple(os.path.join(workspace.name, name) for name in FILES)
-        self._seen: tuple[Stamp | None, ...] = (None,) * len(FILES)
+        self.names = tuple(names) or tuple(FILES)
+        self.longest = longest
+        self._paths = tuple(os.path.join(workspace.name, name) for name in self.names)
+        self._seen: tuple[Stamp | None, ...] = (None,) * len(self.names)
         self._fresh = True
         self._sections: tuple[Section, ...] = ()
         self._looked = 0.0
@@ -57,8 +66,19 @@ class Bootstrap:
         self._seen = self._stamps()  # first: what changes after that is seen the next time
         self._fresh = any(stamp and abs(time.time_ns() - stamp[0]) < _FRESH for stamp in self._seen)
         return {
-            name: self._read(name, is_there=stamp is not None) for name, stamp in zip(FILES, self._seen, strict=True)
+            name: self._read(name, is_there=stamp is not None)
+            for name, stamp in zip(self.names, self._seen, strict=True)
         }
+
+    def written_at(self, name: str) -> float:
+        """The ctime of a file when it was read last; 0 if there was none."""
+        stamp = self._seen[self.names.index(name)]
+        return stamp[3] / 1e9 if stamp else 0.0
+
+    def changed_at(self, name: str) -> float:
+        """Its mtime."""
+        stamp = self._seen[self.names.index(name)]
+        return stamp[0] / 1e9 if stamp else 0.0
 
     def _stamps(self) -> tuple[Stamp | None, ...]:
         return tuple(map(_stamp, self._paths, self._seen))
@@ -70,15 +90,15 @@ class Bootstrap:
             return FileState(None, link)
         try:
             with self._workspace.opened(name) as (fd, status):
-                return FileState(_start_of(fd), link, status.st_nlink)
+                return FileState(_start_of(fd, self.longest), link, status.st_nlink)
         except ToolError:
             return FileState(None, link)
 
 
 def sections_of(contents: Contents, before: tuple[Section, ...] = ()) -> tuple[Section, ...]:
     """What models are told of these files; the same tuple as before if it is the same."""
-    sections = tuple(_section_of(name, found.content) for name, found in contents.items() if found.content)
-    sections = tuple(section for section in sections if section.text)
+    written = [(name, found.content) for name, found in contents.items() if found.content and name in FILES]
+    sections = tuple(section for name, content in written if (section := _section_of(name, content)).text)
     return before if sections == before else sections
 
 
@@ -94,9 +114,9 @@ def _link_at(path: str) -> str:
         return ""
 
 
-def _start_of(fd: int) -> bytes:
+def _start_of(fd: int, most: int) -> bytes:
     with open(fd, "rb", closefd=False) as file:
-        return file.read(BYTES)
+        return file.read(most)
 
 
 def _stamp(path: str, before: Stamp | None) -> Stamp | None:
@@ -122,7 +142,7 @@ FILES = {
 <!-- How the agent should work. It reads this before every turn; comments like this one it does not see. -->
 - Look before you change something, and check afterwards that it worked.
 - If a request could mean two things, ask; otherwise go ahead.
-- When the user tells you something lasting about themselves, add a line to USER.md.
+- When the user tells you something lasting about themselves, keep it with the tool remember.
 - If something is left to do, say what comes next.
 """,
     "SOUL.md": """\
@@ -130,7 +150,7 @@ FILES = {
 Friendly and direct. Answer in the user's language. Say so when you are not sure.
 """,
     "USER.md": """\
-<!-- Who you are: name, language, time zone, work, what you like. The agent adds what you tell it. -->
+<!-- Who you are: name, language, time zone, work, what you like. What the agent learns is in memory/MEMORY.md. -->
 """,
     "TOOLS.md": """\
 <!-- What the agent should know about your tools: hosts, commands, accounts, what not to touch. No passwords. -->

@@ -83,6 +83,7 @@ def tool(
             undoable=undoable,
             outside=outside,
             exit=exit,
+            closed=True,
         )
 
         async def run(args: dict[str, Any], context: CallContext) -> Result:
@@ -108,10 +109,10 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
         shape = _schema_of_type(hint)
         if parameter.default is inspect.Parameter.empty:
             required.append(parameter.name)
-        elif parameter.default is not None:
+        elif parameter.default and parameter.default != shape.get("minimum"):  # what goes without saying is not said
             shape["default"] = parameter.default
         properties[parameter.name] = shape
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

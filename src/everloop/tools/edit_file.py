@@ -28,7 +28,7 @@ def edit_file_tool(changes: Changes) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def edit_file(
         path: Annotated[str, "Path in the workspace"],
-        old_text: Annotated[str, "The text to replace, exactly as it stands in the file, and only once"],
+        old_text: Annotated[str, "The text to replace, exactly as it stands there"],
         new_text: Annotated[str, "The text to put in its place"],
         context: CallContext,
         expected_sha: ExpectedSha = None,

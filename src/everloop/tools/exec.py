@@ -1,6 +1,8 @@
 """exec: a shell command in the workspace, confined by the kernel; and commands that run on in the background."""
 
+import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
@@ -8,6 +10,7 @@ from msgspec import Meta, Struct, structs
 from ..core.people import Role
 from ..core.tool import Circumstances, Effect, Ground, Risk
 from ..errors import ToolError
+from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Shown, Tool
 from .decorator import tool
 from .exec_risk import judged
@@ -18,6 +21,7 @@ from .marks import Marks
 from .produced import ProducedFiles
 from .sandbox.port import CommandLimits, CommandSpec, CommandView, OnOutput, Outcome, Sandbox, be_silent
 from .sandbox.view import shell_path
+from .skill_paths import VARIABLE, variable_of
 from .workspace import Workspace
 
 _LONGEST_COMMAND = 120_000  # bytes; the kernel takes 128 KiB in one argument
@@ -35,7 +39,7 @@ class Shell(Struct, frozen=True):
     """Where and how commands run: `env` is all of their environment, `longest` the most seconds one may ask for.
 
     `free` says that nothing may confine them. `home` is what they do not see, `marks` knows which files hold strangers'
-    words; `produced` finds what they write."""
+    words; `produced` finds what they write; the folders of `skills` can be read, each named by a variable."""
 
     sandbox: Sandbox
     view: CommandView
@@ -47,6 +51,7 @@ class Shell(Struct, frozen=True):
     home: Home | None = None
     marks: Marks | None = None
     produced: ProducedFiles | None = None
+    skills: SkillFolders | None = None
 
     @property
     def seconds(self) -> float:
@@ -102,6 +107,8 @@ class Shell(Struct, frozen=True):
     async def run(self, context: CallContext, job: CommandSpec, text: str) -> Shown:
         """What the model is told of a command that was run for it. `text` is what it was told to do."""
         name = self.sandbox.name(context, job.background)
+        if self.skills and VARIABLE in text:
+            job = await self._with_skills(self.skills, context, job)
         before = await self.produced.look() if self.produced and not job.background else None
         try:
             outcome = await self.sandbox.run(context, job, self._listener(context))
@@ -109,6 +116,14 @@ class Shell(Struct, frozen=True):
             raise ToolError(str(error), background=name if job.background else "") from error
         told = await self.told_of(_shown(outcome, job.limits, name), text)
         return await self.produced.add(told, before, context) if self.produced and before else told
+
+    async def _with_skills(self, skills: SkillFolders, context: CallContext, job: CommandSpec) -> CommandSpec:
+        """Each folder takes bubblewrap its time, so they are there for commands that name one."""
+        places = (await skills.places(context.principal, context.role)).values()
+        outside = tuple(Path(each.folder) for each in places if not each.own)
+        folders = {variable_of(each.name): os.path.join(self.view.workspace, each.folder) for each in places}
+        view = structs.replace(job.view, readable=(*job.view.readable, *outside))
+        return structs.replace(job, view=view, env={**folders, **job.env})
 
     async def find(self, context: CallContext, text: str, timeout: int = 60, background: bool = False) -> Shown | None:
         """What `run` would have said to a worker that has died meanwhile; None if the command was never begun."""
@@ -178,7 +193,7 @@ def exec_tool(shell: Shell) -> Tool:
 def exec_output_tool(shell: Shell) -> Tool:
     @tool(Effect.READ, seconds=shell.seconds, permission=Role.USER, polls=True)
     async def exec_output(
-        id: Annotated[str, "The id that exec has told"],
+        id: Annotated[str, "As exec has told"],
         context: CallContext,
         offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
         wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
@@ -195,7 +210,7 @@ def exec_output_tool(shell: Shell) -> Tool:
 def exec_input_tool(shell: Shell) -> Tool:
     @tool(Effect.UNSAFE, permission=Role.USER, risk=shell.risk_of_input, scene=shell.scene, outside=shell.networked)
     async def exec_input(
-        id: Annotated[str, "The id that exec has told"],
+        id: Annotated[str, "As exec has told"],
         text: Annotated[str, "What to write; end a line with a newline"],
         context: CallContext,
     ) -> Shown:
@@ -212,7 +227,7 @@ def exec_input_tool(shell: Shell) -> Tool:
 
 def exec_stop_tool(shell: Shell) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER)
-    async def exec_stop(id: Annotated[str, "The id that exec has told"], context: CallContext) -> str:
+    async def exec_stop(id: Annotated[str, "As exec has told"], context: CallContext) -> str:
         """End a command in the background, with everything that it has started."""
         ended = await shell.sandbox.stop(context.thread, _checked(id))
         return "It has been ended." if ended else "It was not running."

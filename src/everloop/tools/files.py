@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..ports import Files
+from ..ports.skills import SkillFolders
 from ..ports.tools import Tool
 from .apply_patch import apply_patch_tool
 from .changes import Changes
@@ -29,15 +30,18 @@ def workspace_tools(
     return file_tools(Workspace(root, hidden=hidden), files, max_chars, marks)
 
 
-def file_tools(workspace: Workspace, files: Files, max_chars: int, marks: Marks = MARKS) -> tuple[Tool, ...]:
+def file_tools(
+    workspace: Workspace, files: Files, max_chars: int, marks: Marks = MARKS, skills: SkillFolders | None = None
+) -> tuple[Tool, ...]:
+    """`skills` are those whose files can be read beside the workspace's."""
     changes = Changes(workspace, files, marks)
     return (
-        read_file_tool(workspace, files, max_chars, marks),
+        read_file_tool(workspace, files, max_chars, marks, skills),
         write_file_tool(changes),
         edit_file_tool(changes),
         apply_patch_tool(workspace, changes),
         create_document_tool(changes),
-        list_dir_tool(workspace, max_chars, marks),
-        find_files_tool(workspace, max_chars, marks),
-        grep_tool(workspace, max_chars, marks=marks),
+        list_dir_tool(workspace, max_chars, marks, skills),
+        find_files_tool(workspace, max_chars, marks, skills),
+        grep_tool(workspace, max_chars, marks=marks, skills=skills),
     )

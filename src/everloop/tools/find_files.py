@@ -9,9 +9,11 @@ from msgspec import Meta
 from ..core.people import Role
 from ..core.tool import Effect
 from ..errors import ToolError
-from ..ports.tools import Result, Shown, Tool
+from ..ports.skills import SkillFolders
+from ..ports.tools import CallContext, Result, Shown, Tool
 from .decorator import tool
 from .marks import MARKS, Marks, Times, lies_in, speaks
+from .skill_paths import SkillPaths
 from .walk import Glob, Walk, WalkedFile, printable
 from .workspace import Workspace
 
@@ -19,19 +21,25 @@ _SECONDS = 20.0
 _MOST = 20_000
 
 
-def find_files_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) -> Tool:
+def find_files_tool(
+    workspace: Workspace, max_chars: int, marks: Marks = MARKS, skills: SkillFolders | None = None
+) -> Tool:
+    paths = SkillPaths(workspace, marks, skills)
+
     @tool(Effect.READ, seconds=_SECONDS + 10, permission=Role.USER)
     async def find_files(
         pattern: Annotated[str, "Such as *.py, docs/**/*.md or *.{js,ts}; without a slash it fits in every folder"],
-        path: Annotated[str, "A folder of the workspace"] = ".",
+        context: CallContext,
+        path: Annotated[str, "The folder to search; or skill:NAME"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
         offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
         """Find files by name, in a folder and all below it. Links end with @ and are not followed."""
-        glob = glob_of(workspace, pattern)
-        times, speaking = await marks.times(), set[str]()
+        spot = await paths.find(path, context)
+        path, times, speaking = spot.path, await spot.marks.times(), set[str]()
+        glob = glob_of(spot.workspace, pattern)
         page = await asyncio.to_thread(
-            _found, workspace, glob, path, order == "newest", offset, max_chars, times, speaking
+            _found, spot.workspace, glob, path, order == "newest", offset, max_chars, times, speaking
         )
         told = next((line for line in page.split("\n") if line.removesuffix("@") in speaking), "")
         return Shown(page, origin=f"a name in {path}") if told else page

@@ -14,10 +14,12 @@ from msgspec import Meta
 from ..core.people import Role
 from ..core.tool import Effect
 from ..errors import ToolError
-from ..ports.tools import Result, Shown, Tool
+from ..ports.skills import SkillFolders
+from ..ports.tools import CallContext, Result, Shown, Tool
 from .decorator import tool
 from .find_files import glob_of
 from .marks import MARKS, Marks
+from .skill_paths import SkillPaths
 from .walk import STRANGE
 from .worker import run_apart
 from .workspace import Workspace
@@ -29,38 +31,48 @@ _SECONDS = 20.0
 _EVER = 1e12  # seconds; JSON has no infinity
 
 
-def grep_tool(workspace: Workspace, max_chars: int, seconds: float = _SECONDS, marks: Marks = MARKS) -> Tool:
+def grep_tool(
+    workspace: Workspace,
+    max_chars: int,
+    seconds: float = _SECONDS,
+    marks: Marks = MARKS,
+    skills: SkillFolders | None = None,
+) -> Tool:
+    paths = SkillPaths(workspace, marks, skills)
+
     @tool(Effect.READ, seconds=seconds + 10, permission=Role.USER)
     async def grep(
-        pattern: Annotated[str, "A regular expression (Python's) for lines"],
-        path: Annotated[str, "A folder, with all below it, or a file"] = ".",
-        include: Annotated[str, "Only files that fit this, such as *.py or src/**/*.{js,ts}"] = "",
+        pattern: Annotated[str, "A regular expression (Python's)"],
+        call: CallContext,
+        path: Annotated[str, "A folder with all below it, or a file; or skill:NAME"] = ".",
+        include: Annotated[str, "Only such files, as *.py or src/**/*.{js,ts}"] = "",
         ignore_case: bool = False,
-        context: Annotated[int, Meta(ge=0, le=20, description="Lines around each")] = 0,
-        files_only: Annotated[bool, "Only name the files"] = False,
+        context: Annotated[int, Meta(ge=0, le=20, description="Lines to show around each")] = 0,
+        files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
     ) -> Result:
         """Search the text of files. Each line found is told as path:number:line."""
         if not pattern or len(pattern) > 5000:
             raise ToolError("the pattern is empty" if not pattern else "the pattern is longer than 5,000 characters")
+        spot = await paths.find(path, call)
         from .grep_worker import GrepOptions  # what takes its time is loaded when it is used
 
-        glob_of(workspace, include)  # refuses what is no pattern
-        fd, is_folder = await asyncio.to_thread(_open, workspace, path)
+        glob_of(spot.workspace, include)  # refuses what is no pattern
+        fd, is_folder = await asyncio.to_thread(_open, spot.workspace, spot.path)
         try:
-            above = "/".join(workspace.parts_of(path))
+            above = "/".join(spot.workspace.parts_of(spot.path))
             wanted = GrepOptions(
                 pattern=pattern,
                 ignore_case=ignore_case,
                 context=context,
                 files_only=files_only,
-                include="/".join(workspace.parts_of(include)) or "**",
+                include="/".join(spot.workspace.parts_of(include)) or "**",
                 fd=fd,
                 is_folder=is_folder,
                 above=f"{above}/" if is_folder and above else above,
                 room=max_chars - 500,
                 seconds=seconds * 0.9,
-                hidden=workspace.hidden,
-                times=[(began, min(ended, _EVER)) for began, ended in await marks.times()],
+                hidden=spot.workspace.hidden,
+                times=[(began, min(ended, _EVER)) for began, ended in await spot.marks.times()],
             )
             return _told(await _search(wanted, seconds))
         finally:

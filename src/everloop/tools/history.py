@@ -40,11 +40,11 @@ def history_tools(past: Past, max_chars: int) -> tuple[Tool, ...]:
 def search_history_tool(past: Past, max_chars: int) -> Tool:
     @tool(Effect.READ, permission=Role.USER)
     async def search_history(
-        query: Annotated[str, "Words that were said, or stood in a result"],
+        query: Annotated[str, "Words"],
         context: CallContext,
-        count: Annotated[int, Meta(ge=1, le=50, description="How many places to show")] = 8,
+        count: Annotated[int, Meta(ge=1, le=50, description="Places")] = 8,
     ) -> str:
-        """Search this conversation, also what is only a summary now. Each place has a number for read_history."""
+        """Search this conversation, also what is only a summary now, for numbers to read_history."""
         if not query.strip():
             raise ToolError("the query is empty")
         row = await past.session(context.session)
@@ -59,11 +59,11 @@ def search_history_tool(past: Past, max_chars: int) -> Tool:
 def read_history_tool(past: Past, max_chars: int) -> Tool:
     @tool(Effect.READ, permission=Role.USER)
     async def read_history(
-        first: Annotated[int, Meta(ge=1, description="The number of the first entry to show")],
+        first: Annotated[int, Meta(ge=1, description="Its number")],
         context: CallContext,
-        count: Annotated[int, Meta(ge=1, le=200, description="How many entries to look at")] = 20,
+        count: Annotated[int, Meta(ge=1, le=200, description="Entries")] = 20,
     ) -> str:
-        """Read what was said in this conversation, word for word, from an entry on."""
+        """Read this conversation, word for word, from an entry on."""
         written = await past.history(context.thread, first - 1, count)
         shown: list[str] = []
         room = max_chars - _NOTE

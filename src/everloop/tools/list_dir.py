@@ -10,28 +10,38 @@ from msgspec import Meta
 
 from ..core.people import Role
 from ..core.tool import Effect
-from ..ports.tools import Result, Shown, Tool
+from ..ports.skills import SkillFolders
+from ..ports.tools import CallContext, Result, Shown, Tool
 from .decorator import tool
 from .marks import MARKS, Marks, Times, lies_in, speaks
+from .skill_paths import PREFIX, SkillPaths
 from .workspace import Workspace
 
 _INLINE = 500
 
 
-def list_dir_tool(workspace: Workspace, max_chars: int, marks: Marks = MARKS) -> Tool:
+def list_dir_tool(
+    workspace: Workspace, max_chars: int, marks: Marks = MARKS, skills: SkillFolders | None = None
+) -> Tool:
+    paths = SkillPaths(workspace, marks, skills)
+
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def list_dir(
-        path: Annotated[str, "Path in the workspace; . is the workspace itself"] = ".",
-        offset: Annotated[int, Meta(ge=1, description="First entry to show, counted from 1")] = 1,
+        context: CallContext,
+        path: Annotated[str, "Path in the workspace; . is the workspace itself, skill: all skills"] = ".",
+        offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
         """List a folder by name: folders end with /, links with @, files have their size in bytes."""
-        page = _listed(workspace, path, offset, max_chars, _INLINE)
+        if path.rstrip("/") == PREFIX:
+            return "\n".join(f"{name}/" for name in await paths.all(context)) or "[there are no skills]"
+        spot = await paths.find(path, context)
+        page = _listed(spot.workspace, spot.path, offset, max_chars, _INLINE)
         if page is None:
-            page = await asyncio.to_thread(_listed, workspace, path, offset, max_chars, None)
+            page = await asyncio.to_thread(_listed, spot.workspace, spot.path, offset, max_chars, None)
         assert page is not None  # without a limit there is always one
         if not any(map(speaks, page.names)):
             return page.text or "[the folder is empty]"
-        origin = await asyncio.to_thread(_whose, workspace, path, page.names, await marks.times())
+        origin = await asyncio.to_thread(_whose, spot.workspace, spot.path, page.names, await spot.marks.times())
         return Shown(page.text, origin=origin) if origin else page.text
 
     return list_dir

@@ -30,7 +30,7 @@ _SECONDS = 600.0  # a large one, from far away
 def load_file_tool(workspace: Workspace, files: Files, records: FileRecords, quota_of: QuotaOf | None = None) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=workspace.name, outside=True, seconds=_SECONDS)
     async def load_file(
-        file: Annotated[str, "Its file:… reference, or the name of a file that came with a message"],
+        file: Annotated[str, "Its file:… reference, or its name"],
         context: CallContext,
         path: Annotated[str, "Where to put it in the workspace; else under its own name"] = "",
         replace: Annotated[bool, "Replace a file that is there; what it held is kept"] = False,

@@ -17,6 +17,7 @@ from ..core.people import Role
 from ..core.tool import Effect
 from ..errors import ToolError
 from ..ports import Files
+from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Picture, Result, Shown, Tool
 from ..readings.media import HEAD, LARGEST_IMAGE, kind_of, limit_of
 from .decorator import tool
@@ -24,6 +25,7 @@ from .documents import LARGEST, can_use, office_kind, text_of_document
 from .kinds import HEAD as SNIFFED
 from .kinds import is_strange_kind
 from .marks import MARKS, Marks
+from .skill_paths import PREFIX, FileSpot, SkillPaths
 from .workspace import Workspace
 
 _INLINE = 128 * 1024  # bytes that are read and decoded faster than a thread is woken
@@ -62,24 +64,33 @@ class TextWindow(Struct, frozen=True):
     chars: int
 
 
-def read_file_tool(workspace: Workspace, files: Files, max_chars: int, marks: Marks = MARKS) -> Tool:
+def read_file_tool(
+    workspace: Workspace,
+    files: Files,
+    max_chars: int,
+    marks: Marks = MARKS,
+    skills: SkillFolders | None = None,
+) -> Tool:
+    paths = SkillPaths(workspace, marks, skills)
+
     @tool(Effect.READ, local=True, permission=Role.USER)
     async def read_file(
-        path: Annotated[str, "Path in the workspace, or a file:… reference"],
+        path: Annotated[str, "Path in the workspace, or a file:… or skill:… reference"],
         context: CallContext,
-        offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1,
-        limit: Annotated[int, Meta(ge=1, description="Most lines")] = 2000,
+        offset: Annotated[int, Meta(ge=1, description="First line, counted from 1")] = 1,
+        limit: Annotated[int, Meta(ge=1, description="Lines at most")] = 2000,
         column: Annotated[
             int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in a very long first line")
         ] = 1,
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
-        if context.role < Role.USER and not path.startswith("file:"):
+        if context.role < Role.USER and not path.startswith(("file:", PREFIX)):
             raise ToolError("guests read what came with a message, by its file:… reference, and nothing else")
+        spot = await paths.find(path, context)
         part = TextWindow(offset, limit, column, max(max_chars - _FOOTER, _FOOTER))
-        origin, public = await _origin(workspace, marks, path, context)
+        origin, public = await _origin(spot, context)
         try:
-            found = await _found(workspace, files, path, context.principal, part)
+            found = await _found(spot, files, context.principal, part)
             told = await _told(found, part) if isinstance(found, Document) else found
         except ToolError as error:
             error.origin = origin
@@ -93,21 +104,27 @@ def _as_shown(told: Result) -> Shown:
     return told if isinstance(told, Shown) else Shown(told)
 
 
-async def _origin(workspace: Workspace, marks: Marks, path: str, context: CallContext) -> tuple[str, bool]:
+async def _origin(spot: FileSpot, context: CallContext) -> tuple[str, bool]:
     """Whose words it holds, and whether they may be searched for: those of a page or a paper may in which the model has
     put nothing itself. What is kept and is no result of this conversation's own tools came with a message, or from
     elsewhere."""
+    path, marks = spot.path, spot.marks
+    if spot.text is not None:  # a person has accepted it
+        return "", False
     if path.startswith("file:"):
         known = any(ref.startswith(path.strip().rstrip(".…")) for ref in context.results)
         return "" if known else path[:_REFERENCE], False
-    with workspace.opened(path) as (fd, status):
+    with spot.workspace.opened(path) as (fd, status):
         head = os.pread(fd, SNIFFED, 0)
     origin = await marks.origin_of(path, status, head)
     # By its content: another name, or a link, is something that the model can give to any file.
     return origin, is_strange_kind("", head) and not await marks.is_tainted(status)
 
 
-async def _found(workspace: Workspace, files: Files, path: str, owner: str, part: TextWindow) -> Result | Document:
+async def _found(spot: FileSpot, files: Files, owner: str, part: TextWindow) -> Result | Document:
+    workspace, path = spot.workspace, spot.path
+    if (text := spot.text) is not None:
+        return read(ByteSource(path, len(text), lambda at, count: text[at : at + count]), part)
     if path.startswith("file:"):
         content = await _stored(files, owner, path)
         source = ByteSource(path, len(content), lambda at, count: content[at : at + count])

@@ -29,7 +29,7 @@ LONGEST = 50_000
 LONGEST_EMOJI = 64
 _SHOWN = 60
 
-Back = Annotated[int, Meta(ge=1, le=50, description="Which of your answers here: 1 is the last one before this turn")]
+Back = Annotated[int, Meta(ge=1, le=50, description="Which of your answers: 1 is the last before this turn")]
 
 
 class SentMessages(Protocol):

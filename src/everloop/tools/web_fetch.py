@@ -82,10 +82,10 @@ def web_fetch_tool(web: OpenWeb, max_chars: int = 8000) -> Tool:
 
     @tool(Effect.READ, seconds=_SECONDS, permission=Role.USER, risk=risk_of_fetch, exit="address")
     async def web_fetch(
-        url: Annotated[str, "Address of the page, beginning with https:// or http://"],
+        url: Annotated[str, "Address, with https:// or http://"],
         context: CallContext,
-        offset: Annotated[int, Meta(ge=0, description="Character of the text to begin with, for reading on")] = 0,
-        max_chars: Annotated[int, Meta(ge=100, description="How many characters to read at most")] = most,
+        offset: Annotated[int, Meta(ge=0, description="Character to begin with")] = 0,
+        max_chars: Annotated[int, Meta(ge=100, description="Characters at most")] = most,
     ) -> Result:
         """Read a page, document or image from the web. A long text is read in parts: each says how to go on.
 

@@ -67,6 +67,8 @@ class Workspace:
         """What a path means, as names from the root downwards; () is the root itself."""
         if path.startswith("file:"):
             raise ToolError("a file: reference is read with read_file, or brought here with load_file; give a path")
+        if path.startswith("skill:"):
+            raise ToolError("a skill: path is only read; those of the workspace lie in skills/, where they are changed")
         if path.startswith("~"):
             raise ToolError(f"{path!r}: ~ is not the workspace; give a path relative to the workspace")
         if any(ord(letter) < 32 or ord(letter) == 127 or "\ud800" <= letter <= "\udfff" for letter in path):

@@ -9,9 +9,7 @@ from ..ports.tools import CallContext, Result, Shown, Tool
 from .changes import LARGEST_KEPT, Changes, check_sha
 from .decorator import tool
 
-ExpectedSha = Annotated[
-    str | None, "Change the file only if its sha256 begins so; empty: only if there is none. Usually left out"
-]
+ExpectedSha = Annotated[str | None, "Only if its sha256 begins so; empty: if there is no file. Usually left out"]
 
 
 def write_file_tool(changes: Changes) -> Tool:

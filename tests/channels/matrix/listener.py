@@ -10,6 +10,7 @@ from everloop.channels.matrix.wire import Matrix
 from everloop.core.mail import Address
 from everloop.net.trusted import TrustedHttp
 from everloop.ports.channel import Delivered, Incoming, OutgoingPart
+from everloop.ports.channel_state import ChannelRecords
 from everloop.readings.keys import escaped
 from tests.channels.matrix.synapse import Account, Synapse
 
@@ -64,9 +65,9 @@ class Bot:
         self._url = synapse.url
         self._http = http
 
-    def channel(self, **settings: Any) -> Matrix:
+    def channel(self, state: ChannelRecords | None = None, **settings: Any) -> Matrix:
         given = {"homeserver": self._url, "access_token": self.account.token, **settings}
-        return Matrix(MatrixSettings(**given), self._http)
+        return Matrix(MatrixSettings(**given), self._http, state)
 
     @asynccontextmanager
     async def listening(

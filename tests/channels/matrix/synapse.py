@@ -40,7 +40,13 @@ class Account:
 class Synapse:
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
+        self.folder = folder
         self.log = folder / "log"
+
+    def has_stored(self, text: str) -> bool:
+        """Whether it lies anywhere in its database, or among its files, as it was said."""
+        kept = [path for path in self.folder.rglob("*") if path.is_file() and path != self.log]
+        return any(text.encode() in path.read_bytes() for path in kept)
 
     def register(self, name: str) -> Account:
         """An account with a name that nobody else has."""

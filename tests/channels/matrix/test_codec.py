@@ -65,9 +65,19 @@ def test_whatever_somebody_sends_is_read_or_left_alone(event: Any, other: dict[s
         (heard.text + heard.quoted + heard.thread + heard.reply_to).encode()
 
 
-@pytest.mark.parametrize("value", [None, [], "x", {}, {"type": "m.room.message"}, {"type": 1, "sender": "@a:b"}])
+@pytest.mark.parametrize(
+    "value",
+    [None, [], "x", {}, {"type": "m.x"}, {"type": 1, "sender": "@a:b"}, {"type": "m.x", "sender": "@a:b", "\ud800": 1}],
+)
 def test_what_is_no_event_is_none(value: Any):
     assert read_event(value) is None
+
+
+@pytest.mark.parametrize(("kind", "heard"), [("m.text", "x"), ("m.key.verification.request", "")])
+def test_what_clients_say_to_each_other_is_not_heard(kind: str, heard: str):
+    event = RoomEvent("m.room.message", "@a:b", "$1", {"msgtype": kind, "body": "x"})
+    read = Reader("!r", US, {}, direct=True).read(event, "Anna")
+    assert (read.text if read else "") == heard
 
 
 def test_half_a_character_is_replaced():

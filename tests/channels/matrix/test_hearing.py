@@ -39,7 +39,7 @@ async def test_what_we_say_ourselves_is_not_heard_and_what_bots_say_is_marked(bo
         room = await anna.make_room(bot.user)
         await anna.say(room, "one")
         (first,) = await listener.hears(1)
-        await channel._put(room, "x", {"msgtype": "m.text", "body": "from another device of ours"})
+        await channel._events.put(room, "x", {"msgtype": "m.text", "body": "from another device of ours"})
         await anna.send(room, {"msgtype": "m.notice", "body": "beep"})
         await anna.send(room, {"msgtype": "m.emote", "body": "waves"})
         heard = await listener.hears(3)
@@ -75,7 +75,7 @@ async def test_replies_and_threads_say_what_they_belong_to(bot: Bot, anna: Someb
         room = await group_of(bot, anna, ben)
         first = await anna.say(room, "first")
         await listener.hears(1)
-        ours = await channel._put(room, "ours", {"msgtype": "m.text", "body": "an answer"})
+        ours = await channel._events.put(room, "ours", {"msgtype": "m.text", "body": "an answer"})
         relation = {"m.in_reply_to": {"event_id": ours}}
         fallback = f"> <{bot.user}> an answer\n> more of it\n\nthanks"
         await ben.say(room, fallback, **{"m.relates_to": relation})

@@ -23,6 +23,11 @@ FORMS = {
     "/model default": "",
     "/persona": "read",
     "/persona default": "",
+    "/skill": "read",
+    "/skill list": "read",
+    "/skill show weather": "read",
+    "/skill accept weather": "approve",
+    "/skill refuse weather": "approve",
     "/approve": "read",
     "/approve abcd": "approve",
     "/approve abcd no": "approve",
@@ -55,7 +60,7 @@ FORMS = {
 }
 
 
-OTHERS = ("/model", "/persona", "/compact", "/approve", "/deny", "/usage", "/session")
+OTHERS = ("/model", "/persona", "/skill", "/compact", "/approve", "/deny", "/usage", "/session")
 
 
 def test_every_command_and_every_word_of_one_is_tried():
@@ -160,7 +165,7 @@ def test_the_command_that_is_found_is_the_one_whose_scope_is_looked_at():
         assert scope_of(text) == (found.right_to(rest_of(text)).scope if found else "")
 
 
-GUESTS = {"/budget", "/keys", "/help", "/new", "/stop", "/undo", "/session"}
+GUESTS = {"/budget", "/keys", "/help", "/new", "/stop", "/undo", "/session", "/skill"}
 
 
 async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):

@@ -182,7 +182,10 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         "/api/hosts/{name}/models",
         "/api/sessions/{id}",
         "/api/pairings",
+        "/api/memory/restore",  # a version,
         "/api/personas/{name}/use",
+        *("/api/skills", "/api/skill-reviews"),  # of an archive
+        *("/api/skills/{name}", "/api/skills/{name}/change"),  # that is there
         "/api/users/{id}/erase",  # with their name
         "/api/me/keys/{name}",  # the owner's are the house's
         "/api/me/credentials/{name}",  # nobody guesses a host

@@ -34,7 +34,9 @@ from everloop.core.log import (
 from everloop.core.message import said
 from everloop.core.prompt import Usage
 from everloop.core.tool import FileChange, Risk, ToolCall
+from everloop.ports import Store
 from everloop.ports.conversation import Branch
+from everloop.ports.memory import MEMORY, Fact, FactEnd, FactSource, MemoryChange, MemoryDocument
 from everloop.testing import ScriptedModel
 from tests.gateway.page.walk import BrokenChannel, Stage, look, send, staged, tell
 
@@ -256,8 +258,25 @@ async def set_up_channel(stage: Stage) -> None:
     await stage.page.wait_for_selector("form[data-channel=webhook] input")
 
 
+async def look_at_skill(stage: Stage) -> None:
+    await stage.page.click("article[data-skill=weather] summary")
+    await stage.page.wait_for_selector("article[data-skill=weather] pre")
+
+
 async def allow_like(stage: Stage) -> None:
     await stage.page.click(".ahead summary")
+
+
+async def to_facts(stage: Stage) -> None:
+    await stage.page.click(".memory .segments button:has-text('Facts')")
+    await stage.page.check(".memory input[type=checkbox]")
+    await stage.page.wait_for_selector(".facts .ended")
+
+
+async def to_versions(stage: Stage) -> None:
+    await stage.page.click(".memory .segments button:has-text('Versions')")
+    await stage.page.click("[aria-label='What version 2 changed']")
+    await stage.page.wait_for_selector(".difference .added")
 
 
 async def letters(stage: Stage) -> None:
@@ -297,14 +316,35 @@ VIEWS = (
     View("audit", "#/settings/audit", ".deeds li"),
     View("health", "#/settings/health", "table"),
     View("own files", "#/settings/files", ".own-files li"),
+    View("memory", "#/settings/memory", ".memory .document"),
+    View("facts", "#/settings/memory", ".memory .document", to_facts),
+    View("memory versions", "#/settings/memory", ".memory .document", to_versions),
     View("people", "#/settings/people", ".people article"),
     View("personas", "#/settings/personas", "article[data-persona]"),
     View("schedules", "#/settings/schedules", "form.tile select"),
     View("persona", "#/settings/personas", "article[data-persona]", edit_persona),
+    View("skills", "#/settings/skills", "article[data-skill]"),
+    View("skill", "#/settings/skills", "article[data-skill]", look_at_skill),
     View("workspace", "#/files", ".entry"),
     View("preview", "#/files//b.txt", ".pane pre"),
     View("missing", "#/c/abcdef", ".empty h2"),
 )
+
+
+async def remember(store: Store, now: float) -> None:
+    """Facts of every kind, and a correction of one."""
+    said_here, before = FactSource(THREAD, 2, "owner", now - 90_000), "# Memory\n\n## Work\n\n- ships on Fridays\n"
+    facts = (
+        Fact("f1", "ships on Fridays", said_here, "Work", 4),
+        Fact("f2", "The page says that the baker is closed on Mondays", said_here, marked=True),
+        Fact("f3", "has three invoices a month", FactSource("f" * 32, 4, "owner", now - 9e6)),
+    )
+    first = MemoryChange("", "consolidated", facts=facts, documents=(MemoryDocument(MEMORY, before),))
+    assert await store.change_memory("owner", first) == 1
+    after = MemoryDocument(MEMORY, before.replace("Fridays", "Thursdays"), 1)
+    new = Fact("f4", "ships on Thursdays", said_here, "Work", 4)
+    second = MemoryChange("owner", "edited", facts=(new,), ended=(FactEnd("f1", now, "f4"),), documents=(after,))
+    assert await store.change_memory("owner", second) == 2
 
 
 @asynccontextmanager
@@ -321,6 +361,7 @@ async def furnished(browser: Any, home: Path) -> AsyncIterator[tuple[Stage, tupl
     async with staged(browser, home, 1440, 900, given=given, **defaults) as stage:
         async with open_records(home) as records:
             assert await records.store.perform("owner", "page:every", kept_here(time.time()))
+            await remember(records.store, time.time())
         await stage.page.emulate_media(reduced_motion="reduce")
         await stage.log_in()
         await channel.hear("gone", "away")

@@ -15,6 +15,7 @@ from msgspec import Struct
 from ...core.mail import ReplyTo
 from ...ports.channel import FileRef, Incoming
 from ...readings.commands import COMMANDS
+from .e2ee.attachments import secret_of
 
 APPROVAL = "org.everloop.approval"  # in a question of ours: the name of what it is about
 YES, NO = "✅", "❌"
@@ -68,7 +69,7 @@ def read_event(value: Any) -> RoomEvent | None:
     """None for what is no event."""
     try:
         event = msgspec.convert(value, RoomEvent)
-    except (msgspec.ValidationError, RecursionError):
+    except (msgspec.ValidationError, UnicodeEncodeError, RecursionError):  # a name may be half of a surrogate pair
         return None
     return event if event.sender.startswith("@") else None
 
@@ -128,7 +129,7 @@ class Reader:
         kind = text_at(content, "msgtype")
         files = (ref,) if kind in _FILES and (ref := _file_of(content)) else ()
         text = self._text_of(content, relation)
-        if not kind or not (text.strip() or files):
+        if not kind or kind.startswith("m.key.") or not (text.strip() or files):  # m.key: clients, not people
             return None
         target, root = self._known.get(relation.reply), self._known.get(relation.thread)
         return Incoming(
@@ -256,17 +257,26 @@ def chat_of_room(room: str, *, direct: bool) -> str:
 
 def media_of(ref: FileRef) -> tuple[str, str, str]:
     """Server, id and name of a file. Raises ValueError."""
-    url, name = json.loads(ref)
+    url, name, *_ = json.loads(ref)
     if not (found := _MXC.fullmatch(url)):
         raise ValueError("a file has no address on a homeserver")
     return found[1], found[2], name
 
 
+def secret_in(ref: FileRef) -> dict[str, str] | None:
+    """What reads a file of an encrypted room; None: anybody does."""
+    _, _, *secret = json.loads(ref)
+    return secret[0] if secret else None
+
+
 def _file_of(content: Mapping[str, Any]) -> FileRef | None:
-    url, name = text_at(content, "url"), text_at(content, "filename") or text_at(content, "body")
-    if not _MXC.fullmatch(url):
+    sealed = _table(content, "file")
+    url = text_at(content, "url") or text_at(sealed, "url")
+    name = text_at(content, "filename") or text_at(content, "body")
+    secret = secret_of(sealed) if not text_at(content, "url") else None
+    if not _MXC.fullmatch(url) or (secret is None and not text_at(content, "url")):
         return None
-    return FileRef(json.dumps([url, name.rpartition("/")[2][:200] or "file"]))
+    return FileRef(json.dumps([url, name.rpartition("/")[2][:200] or "file", *([secret] if secret else [])]))
 
 
 def text_at(table: Mapping[str, Any], name: str) -> str:

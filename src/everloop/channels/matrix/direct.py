@@ -20,18 +20,16 @@ class DirectChats:
         self._us = us
         self._list = path_of("user", us, "account_data", "m.direct")
 
-    async def find_or_make(self, account: str, *, readable: bool = False) -> str:
-        """The chat of a room in which nobody has ever been but we and this account; of several one that is not
-        encrypted, and with `readable` no other. Raises Undeliverable."""
+    async def find_or_make(self, account: str, *, readable: bool) -> str:
+        """The chat of a room in which nobody has ever been but we and this account, of several the latest; with
+        `readable` none that is encrypted. Raises Undeliverable."""
         if not _USER.fullmatch(account) or account == self._us:
             raise Undeliverable(f"{account[:100]!r} is no user id of Matrix, such as @anna:example.org")
         listed = await self._listed()
         found = [room for room in reversed(_strings(listed.get(account))) if await self._is_with(room, account)]
         for room in found:
-            if not await self._is_encrypted(room):
+            if not readable or not await self._is_encrypted(room):
                 return chat_of_room(room, direct=True)
-        if found and not readable:
-            return chat_of_room(found[0], direct=True)
         asked = {"preset": "trusted_private_chat", "is_direct": True, "invite": [account]}
         room = str((await self._server.post(path_of("createRoom"), asked))["room_id"])
         await self._add(listed, account, room)

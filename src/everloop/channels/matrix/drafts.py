@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from .codec import RoomEvent, read_event
+from .device import OurDevice
 from .homeserver import Homeserver, HomeserverRefused, path_of
 
 DRAFT = "org.everloop.draft"  # in a draft of ours: the event that it is to answer
@@ -20,8 +21,9 @@ _REMEMBERED = 10_000
 class LeftDrafts:
     """Raises HomeserverRefused, and what Http raises."""
 
-    def __init__(self, server: Homeserver) -> None:
+    def __init__(self, server: Homeserver, device: OurDevice) -> None:
         self._server = server
+        self._device = device
         self._seen: set[str] = set()
 
     @asynccontextmanager
@@ -37,7 +39,7 @@ class LeftDrafts:
         """The draft of an answer to this message that was left in the room; "" if there is none."""
         if not letter or room in self._seen:
             return ""
-        asked = json.dumps({"types": ["m.room.message"], "senders": [us]})
+        asked = json.dumps({"types": ["m.room.message", "m.room.encrypted"], "senders": [us]})
         query = {"dir": "b", "limit": str(LATEST), "filter": asked}
         try:
             page = await self._server.get(path_of("rooms", room, "messages"), query)
@@ -50,17 +52,18 @@ class LeftDrafts:
         self._seen.add(room)
         chunk = page.get("chunk") if isinstance(page, dict) else None
         events = [read_event(each) for each in chunk] if isinstance(chunk, list) else []
-        drafts = [event.event_id for event in events if event and _is_draft(event, letter)]
+        drafts = [event.event_id for event in events if event and await self._is_draft(room, event, letter)]
         return drafts[0] if drafts else ""
+
+    async def _is_draft(self, room: str, event: RoomEvent, letter: str) -> bool:
+        """Of what was edited the latest edit tells whether it is still one."""
+        relations = event.unsigned.get("m.relations")
+        latest = read_event(relations.get("m.replace")) if isinstance(relations, dict) else None
+        event = await self._device.look_at(room, event)
+        latest = await self._device.look_at(room, latest) if latest else None
+        content = latest.content.get("m.new_content") if latest else event.content
+        return isinstance(content, dict) and event.content.get(DRAFT) == letter and content.get(DRAFT) == letter
 
 
 def marked(content: dict[str, Any], letter: str) -> dict[str, Any]:
     return {**content, DRAFT: letter} if letter else content
-
-
-def _is_draft(event: RoomEvent, letter: str) -> bool:
-    """Of what was edited the latest edit tells whether it is still one."""
-    relations = event.unsigned.get("m.relations")
-    latest = read_event(relations.get("m.replace")) if isinstance(relations, dict) else None
-    content = latest.content.get("m.new_content") if latest else event.content
-    return isinstance(content, dict) and event.content.get(DRAFT) == letter and content.get(DRAFT) == letter

@@ -11,14 +11,12 @@ from .writing import transaction_of
 _log = logging.getLogger("everloop.channels.matrix")
 
 TOLD = "org.everloop.told"  # in a room's account data: that it was said there
-CANNOT = "I cannot read encrypted messages."
-UNREADABLE = (
-    f"{CANNOT} Talk to me in a room without end-to-end encryption; a room that has it keeps it, so make another and "
-    f"invite me."
+CANNOT = (
+    "I cannot read encrypted messages until whoever runs me has installed everloop[matrix-e2ee], or has done what "
+    "`everloop channels test matrix` says"
 )
-ELSEWHERE = (
-    f"{CANNOT} I have invited you into a room of ours without end-to-end encryption: talk to me there, if you like."
-)
+UNREADABLE = f"{CANNOT}: talk to me in another room, without end-to-end encryption, and invite me there."
+ELSEWHERE = f"{CANNOT}: I have invited you into a room without end-to-end encryption, to talk there if you like."
 
 
 class UnreadableRooms:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
@@ -12,6 +13,7 @@ from ...ports import Deliver
 from ...ports.channel import Incoming
 from ..batch import deliver_all
 from .codec import OurAccount, Reader, RoomEvent
+from .deciphering import Deciphering
 from .encrypted import UnreadableRooms
 from .homeserver import Homeserver, HomeserverRefused, path_of
 from .joining import Invitation, Joining
@@ -40,6 +42,7 @@ class MatrixListener:
         self,
         server: Homeserver,
         sync: SyncReader,
+        deciphering: Deciphering | None,
         us: OurAccount,
         rooms: Rooms,
         lookup: Lookup,
@@ -58,6 +61,7 @@ class MatrixListener:
         self._deliver = deliver
         self._receipts = receipts
         self._sync = sync
+        self._deciphering = deciphering
 
     async def run(self, resume: str) -> None:
         """For ever. Raises HomeserverRefused, ChannelDown, StoreError and what Http raises."""
@@ -65,6 +69,8 @@ class MatrixListener:
         if kept.user != self._us.user:
             kept = MatrixResume(self._us.user)
         self._joining.waiting.update({each.room: each for each in kept.invitations})
+        if self._deciphering:
+            await self._deciphering.start()
         async with asyncio.TaskGroup() as group:
             self._joining.start(group)
             while True:
@@ -73,13 +79,21 @@ class MatrixListener:
     async def _hear(self, kept: MatrixResume, group: asyncio.TaskGroup) -> MatrixResume:
         synced = await self._synced(kept.since)
         self._joining.take(synced.invited)
+        if self._deciphering:
+            await self._deciphering.take(synced)
         rooms = synced.joined.items()
-        heard = [*chain(*await each_of(rooms, lambda each: self._read(each[0], each[1], group)))]
+        come = await self._deciphering.come() if self._deciphering else []
+        heard = [each for waited, event in come for each in await self._understood(waited.room, [event])]
+        heard += chain(*await each_of(rooms, lambda each: self._read(each[0], each[1], group)))
+        if self._deciphering:
+            await self._deciphering.keep()
         now = MatrixResume(self._us.user, synced.next, tuple(self._joining.waiting.values()))
         if heard:
             await deliver_all(self._deliver, heard, msgspec.json.encode(now).decode())
         elif now != kept:
             await self._deliver.skip_to(msgspec.json.encode(now).decode())
+        if self._deciphering:
+            await self._deciphering.done(come)
         self._joining.start(group)
         if self._receipts and heard:
             group.create_task(self._acknowledge({_room(each): each.event for each in heard}))
@@ -96,13 +110,21 @@ class MatrixListener:
 
     async def _read(self, room: str, happened: Happened, group: asyncio.TaskGroup) -> list[Incoming]:
         self._rooms.note(room, happened.state)
-        self._lookup.note(room, (event for event in happened.said if event.type == "m.room.message"))
-        if not any(event.state_key is None and event.sender != self._us.user for event in happened.said):
+        is_unreadable = any(
+            event.type == "m.room.encrypted" and event.sender != self._us.user for event in happened.said
+        )
+        if self._deciphering:
+            happened = await self._deciphering.read(room, happened)
+        elif is_unreadable:
+            group.create_task(self._unreadable.tell(room))
+        return await self._understood(room, happened.said)
+
+    async def _understood(self, room: str, said: Sequence[RoomEvent]) -> list[Incoming]:
+        self._lookup.note(room, (event for event in said if event.type == "m.room.message"))
+        if not any(event.state_key is None and event.sender != self._us.user for event in said):
             return []
         standing = await self._rooms.standing(room)
-        if any(event.type == "m.room.encrypted" and event.sender != self._us.user for event in happened.said):
-            group.create_task(self._unreadable.tell(room))
-        heard = [await self._incoming(room, event, direct=standing.direct) for event in happened.said]
+        heard = [await self._incoming(room, event, direct=standing.direct) for event in said]
         return [each for each in heard if each]
 
     async def _incoming(self, room: str, event: RoomEvent, *, direct: bool) -> Incoming | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from ...errors import HostTimeout
 from .codec import RoomEvent, read_event, referred_to
+from .device import OurDevice
 from .homeserver import Homeserver, HomeserverRefused, path_of
 
 REMEMBERED = 5_000
@@ -14,8 +15,9 @@ LARGEST_EVENT = 400_000  # bytes, with all that a homeserver says beside it
 class Lookup:
     """Remembers the latest events: of one that was taken back the homeserver has no content any more."""
 
-    def __init__(self, server: Homeserver) -> None:
+    def __init__(self, server: Homeserver, device: OurDevice) -> None:
         self._server = server
+        self._device = device
         self._seen: OrderedDict[tuple[str, str], RoomEvent | None] = OrderedDict()
 
     def note(self, room: str, events: Iterable[RoomEvent]) -> None:
@@ -41,6 +43,7 @@ class Lookup:
                     return None
                 said = None
             event = read_event(said)
+            event = await self._device.look_at(room, event) if event else None
             self._keep(room, id, event if event and event.event_id == id else None)
         return self._seen[room, id]
 

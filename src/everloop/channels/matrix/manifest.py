@@ -33,7 +33,8 @@ SETUP = Setup(
         "`everloop channels login matrix` asks for its password once and keeps an access token, not the password. In "
         "Element you find one under Settings, Help & About, Access Token; do not log out there afterwards, which would "
         "end it.",
-        "Invite the account into a room without end-to-end encryption, or begin a chat with it.",
+        "Invite the account into a room, or begin a chat with it. Where that is end-to-end encrypted, the extra "
+        "[matrix-e2ee] has to be installed.",
     ),
     fields=(
         SetupField("homeserver", "The address of the homeserver, such as https://matrix.org"),

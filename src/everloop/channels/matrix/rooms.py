@@ -23,7 +23,7 @@ FEW = 64_000  # bytes of a list of members; what is longer lists more than two
 LARGEST_STATE = 200_000  # bytes; no event has as many
 LONGEST_NAME = 100
 REMEMBERED = 5_000
-STATE = ("m.room.member", "m.room.join_rules", "m.room.history_visibility")
+STATE = ("m.room.member", "m.room.join_rules", "m.room.history_visibility", "m.room.encryption")
 _BY_INVITATION = ("invite", "private")
 _FOR_MEMBERS = ("shared", "invited", "joined")
 

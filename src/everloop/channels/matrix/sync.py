@@ -26,6 +26,7 @@ PAGE = 50
 MOST_PAGES = 400  # of one gap
 LARGEST = 16_000_000  # bytes of one answer
 SAID = ("m.room.message", "m.room.encrypted", "m.room.redaction", "m.reaction")
+_KEYS = "signed_curve25519"
 _NOTHING = {"not_types": ["*"]}
 
 
@@ -43,6 +44,9 @@ class Synced(Struct, frozen=True):
     next: str
     joined: Mapping[str, Happened]
     invited: Mapping[str, tuple[RoomEvent, ...]]
+    whispered: tuple[dict[str, Any], ...] = ()  # what devices have said to ours
+    keys_left: int | None = None  # to begin with, of those that we have published; None: it does not say
+    fallback_used: bool = False
 
 
 class _Timeline(Struct):
@@ -72,6 +76,9 @@ class _Rooms(Struct):
 class _Answer(Struct):
     next_batch: str
     rooms: _Rooms = msgspec.field(default_factory=_Rooms)
+    to_device: _Events = msgspec.field(default_factory=_Events)
+    device_one_time_keys_count: dict[str, Any] | None = None
+    device_unused_fallback_key_types: list[Any] | None = None
 
 
 def filter_for(timeline: int) -> str:
@@ -104,7 +111,15 @@ class SyncReader:
         happened = await each_of(rooms.items(), lambda each: self._happened(each[0], each[1], since))
         joined = dict(zip(rooms, happened, strict=True))
         invited = {room: _events(each.invite_state.events) for room, each in answer.rooms.invite.items()}
-        return Synced(answer.next_batch, joined, invited)
+        unused = answer.device_unused_fallback_key_types
+        return Synced(
+            answer.next_batch,
+            joined,
+            invited,
+            tuple(each for each in answer.to_device.events if isinstance(each, dict)),
+            _keys_left(answer.device_one_time_keys_count),
+            fallback_used=unused is not None and _KEYS not in unused,
+        )
 
     async def _ask(self, since: str) -> _Answer:
         wait = {"timeout": str(int(WAIT * 1000)), "since": since} if since else {"timeout": "0"}
@@ -192,6 +207,11 @@ class _Pages:
         ended = page.get("end")
         self._start = ended if isinstance(ended, str) and ended != start else ""
         return _events(page.get("chunk"))
+
+
+def _keys_left(counts: dict[str, Any] | None) -> int | None:
+    left = counts.get(_KEYS, 0) if counts is not None else None
+    return left if isinstance(left, int) else None
 
 
 def _membership_before(event: RoomEvent) -> str:

@@ -1,5 +1,6 @@
 """The Matrix channel: how it speaks with its homeserver."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable
@@ -7,13 +8,19 @@ from html import escape
 from typing import Any, Literal, TypeVar
 
 from ...core.mail import Address, Outbound, ReplyTo
-from ...errors import ChannelDown, ChannelRefused, ProviderError, Undeliverable
+from ...errors import ChannelDown, ProviderError, Undeliverable, VaultLocked
 from ...ports import Deliver, Http
 from ...ports.channel import FileRef, OutgoingFile, OutgoingPart, Probed, Rendered
+from ...ports.channel_state import ChannelRecords
 from ..text import MATRIX, draft, render
-from .codec import APPROVAL, NO, PRIVATE, YES, OurAccount, media_of, relation_of
+from .codec import APPROVAL, NO, PRIVATE, YES, media_of, relation_of, secret_in
+from .deciphering import Deciphering
+from .device import OurDevice
 from .direct import DirectChats
 from .drafts import LeftDrafts, marked
+from .e2ee.attachments import decrypted
+from .e2ee.encrypted_rooms import EncryptedRooms
+from .e2ee.waiting import WaitingMessages
 from .encrypted import UnreadableRooms
 from .homeserver import Homeserver, HomeserverRefused, OversizedReply, path_of, unheard, unsent
 from .joining import Joining
@@ -21,17 +28,9 @@ from .listening import MatrixListener
 from .lookup import Lookup
 from .manifest import MANIFEST, MatrixSettings
 from .rooms import NoTroubles, Rooms, RoomTroubles
+from .sending import EventSender
 from .sync import SyncReader
-from .writing import (
-    file_message,
-    message_of,
-    related,
-    replacing,
-    reply_of,
-    room_of,
-    thread_of,
-    transaction_of,
-)
+from .writing import message_of, related, replacing, reply_of, room_of, thread_of, transaction_of
 
 _log = logging.getLogger("everloop.channels.matrix")
 
@@ -44,23 +43,28 @@ class Matrix:
 
     manifest = MANIFEST
 
-    def __init__(self, chosen: MatrixSettings, http: Http) -> None:
+    def __init__(self, chosen: MatrixSettings, http: Http, state: ChannelRecords | None = None) -> None:
+        """Without `state`, or without the extra [matrix-e2ee], encrypted messages are neither read nor written."""
         self._chosen = chosen
+        self._state = state
         self._server = Homeserver(chosen.homeserver, chosen.access_token, http)
-        self._lookup = Lookup(self._server)
-        self._left = LeftDrafts(self._server)
+        self._device = OurDevice(self._server, state, chosen.user_id)
+        self._encrypted = EncryptedRooms(self._server, state)
+        self._events = EventSender(self._server, self._device, self._encrypted)
+        self._lookup = Lookup(self._server, self._device)
+        self._left = LeftDrafts(self._server, self._device)
         self._troubles = RoomTroubles()
-        self._us: OurAccount | None = None
         self._rooms: Rooms | None = None  # as whoever listens knows them
 
     async def run(self, deliver: Deliver, resume: str) -> None:
         """Raises ChannelRefused when the token is not accepted; a connection that is lost is the supervisor's."""
         try:
-            us = await self._whoami()
+            us = await self._device.account()
             self._rooms = rooms = Rooms(self._server, us.user, self._troubles)
             await MatrixListener(
                 self._server,
                 SyncReader(self._server, us.user, self._troubles),
+                await self._deciphering(us.user),
                 us,
                 rooms,
                 self._lookup,
@@ -80,7 +84,7 @@ class Matrix:
         """The room. What is for one person is not said there once others read it. Raises ChannelDown, Undeliverable."""
         if not address.chat.startswith(PRIVATE) or (self._rooms and self._rooms.is_surely_direct(room)):
             return room
-        us = await _calling(self._whoami())
+        us = await _calling(self._device.account())
         try:
             standing = await _calling(Rooms(self._server, us.user, NoTroubles()).standing(room))
         except ProviderError as error:
@@ -89,25 +93,14 @@ class Matrix:
             raise Undeliverable("others have come into this room, or could: what is for one person is not said there")
         return room
 
-    async def _whoami(self) -> OurAccount:
-        """Raises HomeserverRefused, ChannelRefused."""
-        if self._us is None:
-            said = await self._server.get(path_of("account", "whoami"))
-            user = str(said.get("user_id", ""))
-            if self._chosen.user_id and self._chosen.user_id != user:
-                raise ChannelRefused(
-                    f"channels.matrix.access_token is that of {user}, and channels.matrix.user_id says "
-                    f"{self._chosen.user_id}: correct one of them"
-                )
-            self._us = OurAccount(user, await self._display_name(user))
-        return self._us
-
-    async def _display_name(self, user: str) -> str:
-        try:
-            name = (await self._server.get(path_of("profile", user, "displayname"))).get("displayname")
-        except HomeserverRefused:
-            return ""
-        return name if isinstance(name, str) else ""
+    async def _deciphering(self, us: str) -> Deciphering | None:
+        """None where encrypted messages are not read."""
+        encryption = await self._device.encryption()
+        if encryption is None or self._state is None:
+            _log.info("matrix: %s", await self._device.hindrance())
+            return None
+        waiting = WaitingMessages(self._state, us, self._device.id)
+        return Deciphering(encryption, self._encrypted, waiting, self._events)
 
     def render(self, outbound: Outbound) -> tuple[Rendered, ...]:
         return render(outbound.text, MATRIX)
@@ -119,7 +112,7 @@ class Matrix:
         if carried and not part.text.strip():
             return await self._send_file(part, carried[0], room)
         sent = await self._send_text(part, room, transaction)
-        if part.approval:
+        if part.approval and not await _calling(self._encrypted.find(room)):
             await self._offer_answers(room, sent)
         return sent
 
@@ -129,16 +122,16 @@ class Matrix:
             draft = await self._left_draft(room, part.reply_to)
         if draft:
             try:
-                await _calling(self._put(room, transaction, replacing(content, draft)))
+                await _calling(self._events.put(room, transaction, replacing(content, draft)))
                 return draft
             except Undeliverable:
                 await self._forget(room, draft)
         thread = thread_of(part.address, part.reply_to)
-        return await _calling(self._put(room, transaction, related(content, part.reply_to, thread)))
+        return await _calling(self._events.put(room, transaction, related(content, part.reply_to, thread)))
 
     async def _left_draft(self, room: str, reply_to: ReplyTo) -> str:
         there = reply_of(reply_to)
-        us = await _calling(self._whoami())
+        us = await _calling(self._device.account())
         return await _calling(self._left.take(room, us.user, there.event if there else ""))
 
     def _content(self, part: OutgoingPart) -> dict[str, Any]:
@@ -154,14 +147,9 @@ class Matrix:
         return {**content, APPROVAL: part.approval} if part.approval else content
 
     async def _send_file(self, part: OutgoingPart, file: OutgoingFile, room: str) -> str:
-        url = await _calling(self._server.upload(file.name, file.mime, file.data))
-        content = file_message(file.name, file.mime, len(file.data), url)
+        content = await _calling(self._events.upload(room, file))
         content = related(content, part.reply_to, thread_of(part.address, part.reply_to))
-        return await _calling(self._put(room, transaction_of(part.key), content))
-
-    async def _put(self, room: str, transaction: str, content: dict[str, Any], kind: str = "m.room.message") -> str:
-        said = await self._server.put(path_of("rooms", room, "send", kind, transaction), content)
-        return str(said["event_id"])
+        return await _calling(self._events.put(room, transaction_of(part.key), content))
 
     async def _offer_answers(self, room: str, question: str) -> None:
         """A reaction that stands there already is pressed with one touch."""
@@ -174,7 +162,9 @@ class Matrix:
     async def _annotate(self, room: str, event: str, key: str) -> None:
         relation = {"rel_type": "m.annotation", "event_id": event, "key": key}
         try:
-            await self._put(room, transaction_of("reaction", event, key), {"m.relates_to": relation}, "m.reaction")
+            await self._events.put(
+                room, transaction_of("reaction", event, key), {"m.relates_to": relation}, "m.reaction"
+            )
         except HomeserverRefused as error:
             if error.code != "M_DUPLICATE_ANNOTATION":
                 raise
@@ -195,14 +185,14 @@ class Matrix:
         content = message_of(written.text, written.plain, notice=self._chosen.notices)
         content = marked(content, there.event if there else "")
         if shown := shown or await self._left_draft(room, reply_to):
-            await _calling(self._put(room, secrets.token_hex(16), replacing(content, shown)))
+            await _calling(self._events.put(room, secrets.token_hex(16), replacing(content, shown), draft=True))
             return shown
         content = related(content, reply_to, thread_of(address, reply_to))
         async with self._left.showing(room):
-            return await _calling(self._put(room, secrets.token_hex(16), content))
+            return await _calling(self._events.put(room, secrets.token_hex(16), content, draft=True))
 
     async def signal(self, address: Address, what: Literal["typing", "done"], reply_to: ReplyTo) -> None:
-        us = await _calling(self._whoami())
+        us = await _calling(self._device.account())
         told = {"typing": True, "timeout": 30_000} if what == "typing" else {"typing": False}
         await _calling(self._server.put(path_of("rooms", _room(address, reply_to), "typing", us.user), told))
 
@@ -210,14 +200,22 @@ class Matrix:
         """From our own homeserver, which has it from wherever it is. Older ones have no v1 of it."""
         try:
             server, id, name = media_of(ref)
+            secret = secret_in(ref)
         except ValueError as error:
             raise Undeliverable(str(error)) from error
+        data = await self._downloaded(server, id, limit)
         try:
-            return name, await self._download("/_matrix/client/v1/media/download", server, id, limit)
+            return name, await asyncio.to_thread(decrypted, data, secret) if secret else data
+        except ValueError as error:
+            raise Undeliverable(str(error)) from error
+
+    async def _downloaded(self, server: str, id: str, limit: int) -> bytes:
+        try:
+            return await self._download("/_matrix/client/v1/media/download", server, id, limit)
         except HomeserverRefused as error:
             if error.code != "M_UNRECOGNIZED":
                 raise unsent(error) from error
-        return name, await _calling(self._download("/_matrix/media/v3/download", server, id, limit))
+        return await _calling(self._download("/_matrix/media/v3/download", server, id, limit))
 
     async def _download(self, path: str, server: str, id: str, limit: int) -> bytes:
         try:
@@ -232,7 +230,7 @@ class Matrix:
         content = message_of(text.text, text.plain, notice=self._chosen.notices)
         original = await self._original(room, sent)
         transaction = transaction_of("replace", original, text.text)
-        await _calling(self._put(room, transaction, replacing(content, original)))
+        await _calling(self._events.put(room, transaction, replacing(content, original)))
 
     async def withdraw(self, address: Address, sent: str) -> None:
         room = _room(address, ReplyTo(""))
@@ -257,14 +255,15 @@ class Matrix:
             _log.info("a draft of matrix is left: %s", error)
 
     async def chat_with(self, account: str) -> str:
-        us = await _calling(self._whoami())
+        us = await _calling(self._device.account())
         rooms = Rooms(self._server, us.user, self._troubles)  # as they are now
-        return await _calling(DirectChats(self._server, rooms, us.user).find_or_make(account))
+        readable = await _calling(self._device.encryption()) is None
+        return await _calling(DirectChats(self._server, rooms, us.user).find_or_make(account, readable=readable))
 
     async def probe(self) -> Probed:
         try:
             said = await self._server.get("/_matrix/client/versions")
-            us = await self._whoami()
+            us = await self._device.account()
         except HomeserverRefused as error:
             raise unheard(error) from error
         except ProviderError as error:
@@ -273,6 +272,8 @@ class Matrix:
         versions = said.get("versions") if isinstance(said, dict) else None
         if not isinstance(versions, list) or not any(str(each).startswith("v1.") for each in versions):
             missing.append("the homeserver is older than version 1.1 of the specification: update it")
+        if self._state and (hindrance := await _calling(self._device.hindrance())):
+            missing.append(hindrance)
         return Probed(account=us.user, missing=tuple(missing), link=f"https://matrix.to/#/{us.user}")
 
 
@@ -282,6 +283,8 @@ async def _calling(call: Awaitable[_Got]) -> _Got:
         return await call
     except (HomeserverRefused, ProviderError, OversizedReply) as error:
         raise unsent(error) from error
+    except VaultLocked as error:  # nothing was sent
+        raise ChannelDown(str(error)) from error
 
 
 def _room(address: Address, reply_to: ReplyTo) -> str:

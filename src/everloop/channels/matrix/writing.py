@@ -71,13 +71,14 @@ def replacing(content: dict[str, Any], replaced: str) -> dict[str, Any]:
     }
 
 
-def file_message(name: str, mime: str, size: int, url: str) -> dict[str, Any]:
+def file_message(name: str, mime: str, size: int, url: str, sealed: dict[str, Any] | None = None) -> dict[str, Any]:
+    """`sealed` is what reads it, in an encrypted room."""
     kind = mime.partition("/")[0]
     return {
         "msgtype": f"m.{kind}" if kind in ("image", "audio", "video") else "m.file",
         "body": name,
         "filename": name,
-        "url": url,
+        **({"file": {**sealed, "url": url}} if sealed else {"url": url}),
         "info": {"mimetype": mime, "size": size},
         "m.mentions": {},
     }

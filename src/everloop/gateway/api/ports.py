@@ -12,7 +12,9 @@ from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
 from ...ports.listening import ChannelRow
+from ...ports.remembering import OwnMemory
 from ...ports.schedules import Asker, Schedule, ScheduleRow, ScheduleRun
+from ...ports.skills import SkillInstaller
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
 
@@ -322,6 +324,9 @@ class ApiAgent(GatewayAgent, Protocol):
     def sessions(self) -> SessionFinder: ...
 
     @property
+    def memory(self) -> OwnMemory: ...
+
+    @property
     def largest_file(self) -> int: ...
 
     @property
@@ -357,6 +362,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def personas(self) -> PersonaBook: ...
+
+    @property
+    def skills(self) -> SkillInstaller: ...
 
     @property
     def schedules(self) -> ScheduleBook: ...

@@ -11,6 +11,7 @@ from ...errors import GrantRefused, MailRefused
 from ...ports.permission import Approval, Grant
 from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.grants import MANY, described
+from ...readings.held import is_private
 from ..access.principal import Principal
 from ..http.errors import Refused
 from .model_shapes import ConnectedHost, ConnectedHosts, HostModel, HostModels, ModelChoice, ModelList
@@ -47,12 +48,12 @@ async def commands(call: ApiCall) -> ApiAnswer:
 async def approvals(call: ApiCall) -> ApiAnswer:
     waiting = await call.agent.approvals()
     who = call.principal
-    return ApprovalList([_shown(each, who) for each in waiting if _concerns(each.requester, who)])
+    return ApprovalList([_shown(each, who) for each in waiting if _is_shown(each, who)])
 
 
 async def decide(call: ApiCall) -> ApiAnswer:
     waiting = [each for each in await call.agent.approvals() if each.id == call.path.id]
-    if not waiting or not _concerns(waiting[0].requester, call.principal):
+    if not waiting or not _is_shown(waiting[0], call.principal):
         raise Refused(404, "not_found", "Nothing of that name waits for permission; it may have been answered already.")
     allow, ahead = call.body.allow, call.body.ahead
     allowance = ahead.allowance if ahead else None
@@ -128,6 +129,12 @@ def _concerns(user: str, who: Principal) -> bool:
     return who.role >= Role.ADMIN or user == who.user
 
 
+def _is_shown(each: Approval, who: Principal) -> bool:
+    if each.held and is_private(each.held):
+        return each.requester == who.user
+    return _concerns(each.requester, who)
+
+
 def _shown(each: Approval, who: Principal) -> ApprovalShown:
     return ApprovalShown(
         id=each.id,
@@ -139,7 +146,7 @@ def _shown(each: Approval, who: Principal) -> ApprovalShown:
         until=each.until,
         kind=each.kind,
         choices=tuple(each.choices),
-        answerable=may_answer(each.overrun, who.user, who.role),
+        answerable=bool(each.held and is_private(each.held)) or may_answer(each.overrun, who.user, who.role),
     )
 
 

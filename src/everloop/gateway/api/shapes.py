@@ -280,9 +280,9 @@ class GrantList(Struct, frozen=True):
 
 class UsageRow(Struct, frozen=True):
     """`name` is what it is told by, `label` how a person is called. By model, `purpose` is `titles` for calls that have
-    named conversations, and empty for those of turns. By tool, `calls` are those of the tool, and the rest is of the
-    answers that made them. `cost` is the house's; `own_cost` is what people have paid with keys of their own, for
-    `own_calls` of the calls."""
+    named conversations, `memory` for those that have consolidated them, and empty for those of turns. By tool, `calls`
+    are those of the tool, and the rest is of the answers that made them. `cost` is the house's; `own_cost` is what
+    people have paid with keys of their own, for `own_calls` of the calls."""
 
     day: str
     name: str

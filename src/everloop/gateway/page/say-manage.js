@@ -13,7 +13,9 @@ export const told = spoken({
   groups: { agent: "Agent", reach: "Reach", house: "House" },
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
+    skills: ["Skills", "What it knows how to do"],
     personas: ["Personas", "Who it is at which channel, server or chat"],
+    memory: ["Memory", "What it remembers of you, and from where"],
     schedules: ["Schedules", "What it does later, or again and again"],
     channels: ["Channels", "Where people speak with the agent"],
     outbox: ["Outbox", "Answers that were not delivered"],

@@ -27,6 +27,11 @@ def shell_path() -> str:
     return _found("bash") or "/bin/sh"
 
 
+def has_program(name: str) -> bool:
+    """Whether commands find a program of this name."""
+    return bool(_found(name))
+
+
 def _found(name: str) -> str:
     """As shutil.which, which loads three ways to compress files that nobody needs here."""
     paths = (f"{folder}/{name}" for folder in PATH.split(":"))

@@ -7,6 +7,7 @@ from . import (
     delivery,
     files,
     leaving,
+    memory,
     models,
     own,
     own_secrets,
@@ -14,6 +15,7 @@ from . import (
     personas,
     schedules,
     sessions,
+    skills,
 )
 
 TABLE = (
@@ -25,9 +27,11 @@ TABLE = (
     *budgets.ROUTES,
     *leaving.ROUTES,
     *personas.ROUTES,
+    *skills.ROUTES,
     *schedules.ROUTES,
     *channels.ROUTES,
     *delivery.ROUTES,
     *files.ROUTES,
+    *memory.ROUTES,
     *audit.ROUTES,
 )

@@ -1,0 +1,77 @@
+"""The vectors of those who were last asked about, in this process: bounded in bytes over all of them, and brought up to
+date whenever one is looked at, whichever process has changed the memory."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ..ports.fact_search import FactVectors
+from .ranking import BUILT_IN, scale_of
+from .vectors import VectorIndex
+
+LARGEST = 96_000_000  # bytes of all indexes together
+LARGE = 500  # vectors at once, from which on they are not taken in on the event loop
+_PAIRS, _FEWEST = 200, 20  # of facts, by which it is known how alike a model finds anything
+
+
+class HeldIndex:
+    """Of one principal and model. Whoever looks at it holds its lock."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.index = VectorIndex()
+        self.scale = BUILT_IN
+        self.is_too_large = False  # to be held at all: words alone answer
+
+    def size_up(self) -> None:
+        if pairs := self.index.blind_pairs(_PAIRS):
+            self.scale = scale_of(pairs) if len(pairs) >= _FEWEST else BUILT_IN
+
+
+class Indexes:
+    def __init__(self, store: FactVectors, largest: int = LARGEST) -> None:
+        self._store = store
+        self._largest = largest
+        self._held: OrderedDict[tuple[str, str], HeldIndex] = OrderedDict()
+
+    @property
+    def size(self) -> int:
+        return sum(held.index.size for held in self._held.values())
+
+    def of(self, owner: str, model: str) -> HeldIndex:
+        """Not up to date yet."""
+        held = self._held.setdefault((owner, model), HeldIndex())
+        self._held.move_to_end((owner, model))
+        return held
+
+    async def bring_up(self, owner: str, model: str, held: HeldIndex, measured: bool) -> None:
+        """To what the store knows now; whoever calls this holds the lock. `measured`: the model's scale is to be."""
+        index = held.index
+        changes = await self._store.vector_changes(owner, model, index.version, index.stamp)
+        if changes.anew:
+            index = held.index = VectorIndex()
+            held.is_too_large = False
+        index.drop(changes.dropped)
+        if not held.is_too_large:
+            await _put(index, changes.vectors)
+        index.version, index.stamp = changes.version, changes.stamp
+        if index.size > self._largest:
+            index.clear()
+            held.is_too_large = True
+        if measured and (changes.vectors or changes.anew):
+            held.size_up()
+        self._bound((owner, model))
+
+    def _bound(self, kept: tuple[str, str]) -> None:
+        for each in list(self._held):
+            if self.size <= self._largest:
+                break
+            if each != kept:
+                del self._held[each]
+
+
+async def _put(index: VectorIndex, vectors: Sequence[tuple[str, bytes]]) -> None:
+    if len(vectors) > LARGE:
+        await asyncio.to_thread(index.put, vectors)
+    else:
+        index.put(vectors)

@@ -1,0 +1,101 @@
+"""What a skill of a stranger asks for, in plain lines, before it counts: what its words would have the agent do, and
+what a person would not see in them. Nothing of it is run to find that out."""
+
+import re
+from collections.abc import Iterator
+
+from ...readings.visible import in_one_line
+from .skill import Skill
+from .unpack import Tree
+
+MOST = 12  # lines of a kind that are shown
+LONGEST = 160
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)\n(.*?)^[ \t]*\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
+_SHELLS = {"", "sh", "bash", "shell", "console", "zsh", "terminal", "shell-session", "powershell", "bat", "cmd"}
+_ADDRESS = re.compile(r"\b(?:https?|ftp|wss?|ssh|git)://[^\s<>\"'`)\]}|]+", re.IGNORECASE)
+_SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".ps1", ".bat", ".cmd", ".exe", ".so", ".dll")
+_TEXTS = (".md", ".txt", ".json", ".yaml", ".yml", ".csv", ".html", ".png", ".jpg", ".svg")
+# What has no width, turns the order of letters around, or is a tag: joiners too, for here a person looks for tricks.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+    "\ufeff\uffa0\U000e0000-\U000e01ef]"
+)
+_BLOB = re.compile(
+    r"(?<![A-Za-z0-9+/=_-])(?:[A-Za-z0-9+/_-]{120,}={0,2}|(?:[A-Za-z0-9+/]{60,}\n){2,}|(?:\\x[0-9a-f]{2}){20,})"
+)
+_COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
+_PIPED = re.compile(
+    r"\b(?:curl|wget|iwr|invoke-webrequest)\b[^\n]*\|[^\n]*\b(?:ba|z|da)?sh\b|\b(?:eval|source|\.)\s+[\"']?\$?[<(]",
+    re.IGNORECASE,
+)
+_GUARDED = re.compile(
+    r"\b(?:AGENTS|SOUL|USER|TOOLS|IDENTITY|HEARTBEAT|MEMORY|HISTORY)\.md\b|~/\.ssh|\bid_rsa\b|\.aws/|(?<!\w)\.env\b|/etc/passwd|"
+    r"\bcrontab\b|\.bashrc|\.profile|\.everloop\b|\bconfig\.toml\b|\bsudo\b|\bchmod \+?[0-7]*s|keychain|\bcookies?\b",
+    re.IGNORECASE,
+)
+
+
+def asked_for(skill: Skill, tree: Tree) -> list[str]:
+    """A line for each kind of thing that it asks for."""
+    texts = dict(_texts(tree))
+    prose = "\n".join(texts.values())
+    found = (
+        ("tools that it wants (this allows nothing)", skill.allowed_tools),
+        ("programs", skill.bins),
+        ("variables", skill.env),
+        ("needs", (skill.compatibility,) if skill.compatibility else ()),
+        ("commands", _commands(prose)),
+        ("addresses", _ADDRESS.findall(prose)),
+        ("scripts", [path for path, file in tree.items() if _is_script(path, file.content, file.executable)]),
+    )
+    lines = [f"{what}: {_listed(each)}" for what, each in found if each]
+    if skill.always:
+        lines.insert(0, "always: all of its text would stand in every prompt")
+    return lines or ["nothing beside being read"]
+
+
+def warnings_of(tree: Tree) -> list[str]:
+    """What a person should look at first."""
+    return [f"{path}: {in_one_line(said)}" for path, text in _texts(tree) for said in _strange_in(text)][: 3 * MOST]
+
+
+def _strange_in(text: str) -> Iterator[str]:
+    if unseen := _UNSEEN.findall(text):
+        codes = ", ".join(sorted({f"U+{ord(each):04X}" for each in unseen})[:6])
+        yield f"{len(unseen)} letter(s) in it cannot be seen ({codes})"
+    if hidden := [each.strip() for each in _COMMENT.findall(text) if each.strip()]:
+        yield f"text in a comment, which readers of the page do not see: {_cut(hidden[0])}"
+    if blobs := _BLOB.findall(text):
+        yield f"{len(blobs)} long string(s) that say nothing to a person (base64?): {_cut(blobs[0], 40)}"
+    if piped := _PIPED.search(text):
+        yield f"runs what it fetches: {_cut(piped[0])}"
+    if guarded := sorted({each.group(0) for each in _GUARDED.finditer(text)}):
+        yield f"speaks of {', '.join(guarded[:6])}"
+
+
+def _texts(tree: Tree) -> Iterator[tuple[str, str]]:
+    for path, file in tree.items():
+        if b"\0" not in file.content[:8192]:
+            yield path, file.content.decode("utf-8", "replace")
+
+
+def _commands(text: str) -> list[str]:
+    blocks = [body for _, language, body in _FENCE.findall(text) if language.strip().lower().split(" ")[0] in _SHELLS]
+    lines = [line.strip().removeprefix("$ ") for body in blocks for line in body.split("\n")]
+    return list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+
+
+def _is_script(path: str, content: bytes, executable: bool) -> bool:
+    called = executable and not path.lower().endswith(_TEXTS)
+    return called or path.lower().endswith(_SCRIPTS) or content.startswith((b"#!", b"\x7fELF", b"MZ"))
+
+
+def _listed(found: "tuple[str, ...] | list[str]") -> str:
+    distinct = list(dict.fromkeys(found))
+    more = f" … and {len(distinct) - MOST} more" if len(distinct) > MOST else ""
+    return "; ".join(_cut(each) for each in distinct[:MOST]) + more
+
+
+def _cut(text: str, longest: int = LONGEST) -> str:
+    line = in_one_line(" ".join(text.split()))
+    return line if len(line) <= longest else f"{line[:longest]}…"
