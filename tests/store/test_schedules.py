@@ -283,6 +283,17 @@ async def test_it_can_be_run_at_once_beside_its_times_once_for_a_key(store: Stor
     assert [(row.next, row.fires) for row in await store.schedules()] == [(4e9, 0)]
 
 
+async def test_a_schedule_whose_time_zone_is_gone_ends_and_holds_up_no_other(home: Any, store: Store):
+    await store.add_schedule(reminder("a", rule="cron Europe/Berlin 0 8 * * *"), LONG_AGO, 10)
+    await store.add_schedule(reminder("b", rule="every 60"), LONG_AGO + 1, 10)
+    await home.write("UPDATE jobs SET schedule = 'cron Atlantis/Capital 0 8 * * *' WHERE id = 'schedule:a'")
+    assert [each.schedule for each in await store.fire_schedules()] == ["b"]
+    assert {row.schedule.id: row.over for row in await store.schedules()} == {
+        "a": "there is no time zone 'Atlantis/Capital'; one is called as in Europe/Berlin, or UTC",
+        "b": "",
+    }
+
+
 # Commands and polls
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ..core.mail import Address, Inbound
 from ..core.people import OWNER, Role, role_named
-from ..errors import MailRefused
+from ..errors import BadSchedule, MailRefused
 from ..ports.failpoint import reach
 from ..ports.jobs import Job
 from ..ports.schedules import (
@@ -29,7 +29,7 @@ from .database import Ask, Database
 from .firing import BLOCKED, NO_RIGHT, how_it_fires, letter_of, telling, whose
 from .jobs import ADD, BATCH
 from .letters import post_if_theirs
-from .schedule import check_times, event_of, next_due, next_ones
+from .schedule import check_rule, check_times, event_of, next_due, next_ones, zone_of
 
 DONE = "it has run as often as it was to"
 EXPIRED = "its time is over"
@@ -214,6 +214,12 @@ async def _fire(job: str, ask: Ask) -> FiredSchedule | None:
         await ask("DELETE FROM jobs WHERE id = $1", job)
         return None
     schedule = row.schedule
+    try:
+        check_rule(rule)
+        zone_of(schedule.zone)
+    except BadSchedule as error:  # its time zone is not known any more: nothing else waits for that
+        await _end(ask, id, str(error))
+        return None
     if schedule.until and due > schedule.until:
         await _end(ask, id, EXPIRED)
         return None
