@@ -1,10 +1,14 @@
 """What is remembered in an open house: it comes back in the tail of the prompt, of nobody else."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 import everloop
 from everloop.app import open_for_owner
@@ -13,6 +17,7 @@ from everloop.app.records import open_view
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
 from everloop.memory.built_in import MISSING, NAME, is_installed
+from everloop.memory.scales import TEXTS
 from everloop.memory.telling import REMEMBERED
 from everloop.ports.budgets import Limit
 from everloop.ports.memory import Fact, FactEnd, FactSource, MemoryChange
@@ -21,6 +26,7 @@ from everloop.runtime.budgets import BudgetControl, BudgetRules
 from everloop.runtime.people import KnownPeople
 from everloop.settings import load
 from everloop.testing import Say, ScriptedModel, Shown
+from everloop.testing.model_server import ModelServer
 from tests.store.conftest import cannot
 
 AT = 1_772_496_000.0  # 2026-03-03
@@ -93,6 +99,44 @@ async def test_meaning_finds_what_words_do_not_and_a_process_that_answers_once_l
         assert REMEMBERED not in (await agent.ask(asked, session="api:once")).content
         assert (await agent.ask("And Miso?", session="api:once")).content.endswith(TOLD)
         assert "fact vectors" not in [task.name for task in agent.tasks()]
+
+
+async def test_the_embedding_model_of_the_settings_finds_by_meaning_and_is_paid_and_counted(tmp_path: Path):
+    asked: list[str] = []
+
+    def meaning(text: str) -> list[float]:
+        chance = random.Random(text)
+        return [*(chance.gauss(0, 0.1) for _ in range(64)), float("cat" in text or "pet" in text)]
+
+    async def embeddings(request: web.Request) -> web.Response:
+        texts = (await request.json())["input"]
+        asked.extend(texts)
+        rows = [{"index": n, "embedding": meaning(text)} for n, text in enumerate(texts)]
+        return web.json_response({"data": rows, "usage": {"prompt_tokens": 5 * len(texts)}})
+
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", embeddings)
+    host = TestServer(app)
+    await host.start_server()
+    async with ModelServer(lambda shown: Say(shown.messages[-1].text), models=("m",)) as server:
+        settings = {
+            "agents": {"defaults": {"model": "custom/m", "embedding_model": "openai/text-embedding-3-small"}},
+            "providers": {
+                "custom": {"api_base": server.url, "api_key": "sk-1"},
+                "openai": {"api_base": str(host.make_url("/v1")), "api_key": "sk-2"},
+            },
+        }
+        async with everloop.open(tmp_path, settings) as agent:
+            others = tuple(Fact(f"x{n}", f"Invoice {n} was paid") for n in range(50))
+            await remember(agent, facts=(MISO, *others))
+            while await agent.store.vectors_behind("openai/text-embedding-3-small", 1):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            await agent.ask("Has our pet a name?")
+            [row] = [row for row in await agent.store.spent() if row.purpose == "memory"]
+    await host.close()
+    assert MISO.text in str(server.requests[-1].body)
+    assert (row.usage.input, row.cost is not None) == (5 * len(asked), True)
+    assert asked[51:] == ["Has our pet a name?", *TEXTS]
 
 
 class _Host:

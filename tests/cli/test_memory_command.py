@@ -78,3 +78,14 @@ async def test_wrong_use_is_told_in_a_sentence(person: Person):
     ran = await asyncio.gather(*(person.run(*each) for each in asked))
     assert [(bool(each.status), each.out, each.err.count("\n")) for each in ran] == [(True, "", 1)] * 5
     assert "Traceback" not in "".join(each.err for each in ran)
+
+
+async def test_what_is_left_out_of_prompts_is_told_where_one_looks(person: Person):
+    await remember(person)
+    await person.run("memory")
+    file = person.home / "workspace" / "memory" / MEMORY
+    file.write_text(BODY + "".join(f"- a line of no importance, number {number}\n" for number in range(300)))
+    assert "lines of MEMORY.md, those that matter least, do not fit" in (await person.run("memory")).out
+    assert "lines of MEMORY.md, those that matter least, do not fit" in (await person.run("context")).out
+    told = (await person.run("context", "--show", "memory")).out
+    assert ("- Ann lives in Rome" in told, len(told) <= 4001, "left out here" in told) == (True, True, True)

@@ -8,6 +8,7 @@ import pytest
 
 from everloop.memory.built_in import MISSING, NAME, is_installed
 from everloop.memory.minilm import MiniLM
+from everloop.memory.scales import BUILT_IN, TEXTS, scale_of
 from tests.store.conftest import cannot
 
 
@@ -33,6 +34,14 @@ async def test_it_is_let_go_of_when_nobody_needs_it_and_comes_back_when_somebody
     while model.is_loaded:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     assert (await model.embed(["one"])).vectors == [first]
+
+
+async def test_its_scale_is_the_one_that_others_are_brought_to(model: MiniLM):
+    found = scale_of((await model.embed(TEXTS)).vectors)
+    assert (found.alike, found.apart) == (
+        pytest.approx(BUILT_IN.alike, abs=0.01),
+        pytest.approx(BUILT_IN.apart, abs=0.01),
+    )
 
 
 def test_an_open_house_without_facts_loads_neither_it_nor_what_it_needs():

@@ -17,7 +17,8 @@ from everloop.files.folder import Folder
 from everloop.ports.rows import Commit, Lease, Taint, Untaint
 from everloop.store.sqlite import SqliteStore
 from everloop.tools.bootstrap import FILES, Bootstrap
-from everloop.tools.prompt_files import WatchedFiles
+from everloop.tools.prompt_files import Beside, WatchedFiles
+from everloop.tools.skill_files import SkillFiles
 from everloop.tools.tainted import Tainted
 from everloop.tools.workspace import Workspace
 
@@ -200,4 +201,35 @@ async def test_files_that_nobody_has_seen_yet_are_accepted_all(tmp_path: Path):
     assert [(row.name, row.held) for row in await store.watched(str(home.workspace))] == [
         (name, None) for name in sorted(FILES)
     ]
+    await store.close()
+
+
+@pytest.mark.parametrize("beside", [True, False])
+async def test_no_watcher_ends_a_taint_before_those_beside_it_have_judged(tmp_path: Path, beside: bool):
+    """A command in the background has changed a file of another watcher. Without one another they would let it in."""
+
+    async def ended(thread: str, name: str) -> float | None:
+        return time.time()
+
+    folder, store = tmp_path / "workspace", await SqliteStore.connect(tmp_path)
+    folder.mkdir()
+    (folder / "USER.md").write_text("at first")
+    workspace, both = Workspace(folder), Beside() if beside else None
+    tainted, files = Tainted(store, str(folder), ended), Folder(tmp_path / "files")
+    mine = WatchedFiles(Bootstrap(workspace), workspace, store, tainted, files, beside=both)
+    other = WatchedFiles(SkillFiles(workspace), workspace, store, tainted, files, beside=both)
+    for each in (mine, other):
+        await each.look()
+    lease = Lease((await store.receive(LETTER)).thread)
+    taint = Taint(f"{lease.thread}:2:0", str(folder), time.time())
+    committed = await store.commit(lease, Commit(taints=[taint]))
+    lease.epoch, lease.head = committed.epoch, committed.head
+    await store.commit(lease, Commit(untaints=[Untaint(taint.key, time.time(), "b2-0")]))
+    (folder / "USER.md").write_text("OWNED")
+    for each in (mine, other):
+        each.expect_more()
+    await other.look()
+    await mine.look()
+    assert await store.taints(str(folder)) == []
+    assert mine.accepted["USER.md"].content == (b"at first" if beside else b"OWNED")
     await store.close()

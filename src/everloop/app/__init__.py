@@ -63,7 +63,7 @@ from .outgoing_links import OutgoingLinks
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
-from .recall import HouseEmbedder
+from .recall import HouseEmbedder, how_recalled
 from .schedules import scheduled_deeds
 from .skill_desk import SkillDesk
 from .spans import tell_a_collector
@@ -239,7 +239,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     approvals = Approvals(store, people, builder.prompt_files, clock)
     assert builder.memory is not None  # it was made with the first tools
-    memory = MemoryBook(store, builder.memory, clock)
+    memory = MemoryBook(store, builder.memory, clock, recall, lambda: how_recalled(live.now.settings))
     sessions = Sessions(store, people, lambda: toolbox.specs, clock)
     deletions = Deletions(store, storage.shelves, live.now.toolset.forget, bus, clock)
     folders = HomeFoldersOf(home, workspace_of(settings, home), storage.files, storage.shelves)

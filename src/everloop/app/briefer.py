@@ -75,7 +75,7 @@ class HouseBriefer:
     async def brief(self, situation: Situation) -> Briefing:
         owners = situation.principal == OWNER
         if owners:
-            await self._files.look()
+            await self._files.look(quickly=True)
         whose = situation.principal if situation.role >= Role.USER else GUESTS
         lacking = lacking_on(self._channels.get(situation.address.partition(":")[0]))
         settled = await self._settled.of(situation)

@@ -4,6 +4,7 @@ Where no model can be had, the house may open all the same and say what is missi
 """
 
 import socket
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -33,7 +34,7 @@ from ..settings.unused import switched_on
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.house_prompt_files import HousePromptFiles
-from ..tools.prompt_files import OwnersFiles, WatchedFiles
+from ..tools.prompt_files import Beside, OwnersFiles, WatchedFiles
 from ..tools.sandbox.port import Sandbox
 from ..tools.skill_files import SkillFiles
 from ..tools.tainted import Ended, Tainted, place_of
@@ -320,18 +321,23 @@ def watched_files(home: Home, settings: Settings, store: Store, files: Files, en
     workspace = Workspace(folder, hidden=home)
     bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
     source = OwnersFiles(bootstrap, SkillFiles(workspace))
+    besides: defaultdict[str, Beside] = defaultdict(Beside)
 
     def others(place: str) -> WatchedFiles:
         workspace = Workspace(Path(place), hidden=home)
-        return WatchedFiles(SkillFiles(workspace), workspace, store, Tainted(store, place, ended), files)
+        tainted = Tainted(store, place, ended)
+        return WatchedFiles(SkillFiles(workspace), workspace, store, tainted, files, beside=besides[place])
 
     def memory_of(owner: str) -> WatchedMemory:
         own = workspace_for(owner, home.path, folder)
         workspace = Workspace(own, hidden=home)
         source = Bootstrap(workspace, lambda: store.running > CROWD, PATHS.values(), MOST)
-        return WatchedMemory(source, workspace, store, Tainted(store, place_of(own), ended), files, owner)
+        tainted = Tainted(store, place_of(own), ended)
+        return WatchedMemory(source, workspace, store, tainted, files, owner, besides[tainted.place])
 
-    owners = WatchedFiles(source, workspace, store, Tainted(store, place_of(folder), ended), files)
+    tainted = Tainted(store, place_of(folder), ended)
+    beside = besides[tainted.place]
+    owners = WatchedFiles(source, workspace, store, tainted, files, quick=bootstrap.is_stale, beside=beside)
     return HousePromptFiles(owners, others, memory_of, store)
 
 

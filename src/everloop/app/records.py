@@ -37,7 +37,7 @@ from .files import open_storage
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
-from .recall import NO_EMBEDDER
+from .recall import NO_EMBEDDER, how_recalled
 from .tools import sandbox_of
 
 
@@ -69,7 +69,9 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
         watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
-        memory = MemoryBook(store, memory_files(folder, settings, store, watched, SystemClock()), SystemClock())
+        clock, finder = SystemClock(), Recall(store, NO_EMBEDDER)  # whoever looks once does not load an embedder
+        views = memory_files(folder, settings, store, watched, clock)
+        memory = MemoryBook(store, views, clock, finder, lambda: how_recalled(settings))
         approvals = Approvals(store, KnownPeople(store), watched)
         deletions = Deletions(store, storage.shelves, _forgetting(folder, settings))
         sessions, members = Sessions(store), Membership(store)

@@ -40,6 +40,7 @@ class HouseSkills:
         self._files = files
         self._settings = settings
         self._shelf: tuple[object, SkillShelf] | None = None
+        self._places: dict[str, str] = {}  # workspaces, as they are called in taints
         self._accepted: dict[str, tuple[object, object, Accepted]] = {}
         self._sections: dict[tuple[str, bool], tuple[Found, tuple[Section, ...]]] = {}
 
@@ -79,8 +80,12 @@ class HouseSkills:
     def _watched(self, principal: str) -> WatchedFiles:
         files = self._files()
         assert files is not None  # they are made with the first tools
-        owners = workspace_of(self._settings(), self._home)
-        return files.at(place_of(workspace_for(principal, self._home, owners)))
+        if principal not in self._places:
+            if len(self._places) >= PEOPLE:
+                self._places.clear()
+            owners = workspace_of(self._settings(), self._home)
+            self._places[principal] = place_of(workspace_for(principal, self._home, owners))
+        return files.at(self._places[principal])
 
     async def _workspace(self, principal: str) -> Accepted:
         """What is accepted of the skills in a workspace; the same mapping while nothing has changed."""

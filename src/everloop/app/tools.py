@@ -40,6 +40,7 @@ from ..ports import (
 )
 from ..ports.channel import DOORS, Traits
 from ..ports.events import ToolOutput
+from ..ports.fact_search import FactWords
 from ..ports.memory import FactFinder
 from ..ports.outbox import SentAnswers
 from ..ports.skills import SkillFolders
@@ -125,7 +126,7 @@ class Toolset(Struct, frozen=True):
 
 
 class ToolStore(
-    Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Outgoing, SentAnswers, Memory, Protocol
+    Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Outgoing, SentAnswers, Memory, FactWords, Protocol
 ):
     """What tools look back at, post to and are watched by."""
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from ..app.records import open_view
 from ..core.personas import PersonaChoice
+from ..core.prompt import Section
 from ..errors import MailRefused
 from ..readings.contents import Contents, PromptPiece
+from ..readings.sections import left_out_of
 from ..readings.visible import visible
 from .session_key import session_key
 from .table import counted, share, table, to_json
@@ -71,6 +73,9 @@ def _sentences(contents: Contents) -> list[str]:
         lines.append("The prefix has not changed in this conversation.")
     if contents.coming:
         lines.append(f"It will change with the next turn: {', '.join(contents.coming)}.")
+    memory = [Section(piece.name, piece.text) for piece in contents.pieces if piece.name == "memory"]
+    if left := sum(map(left_out_of, memory)):
+        lines.append(f"{left} lines of MEMORY.md, those that matter least, do not fit (everloop memory).")
     if contents.held:
         lines.append(f"Held back until you have seen the change: {', '.join(contents.held)} (everloop approvals list).")
     return lines

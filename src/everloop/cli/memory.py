@@ -78,7 +78,7 @@ async def _status(records: Records, asked: argparse.Namespace) -> tuple[Any, str
     lines = [
         f"{found.facts} facts are true, {found.ended} no longer; {found.marked} come from strangers' words.",
         f"The files lie in {found.folder}: MEMORY.md ({found.lines} lines) and HISTORY.md. You may edit them.",
-        f"Facts are found by {'words and by meaning' if found.by_meaning else 'words'}.",
+        found.recall,
     ]
     if found.left_out:
         lines.append(

@@ -4,12 +4,13 @@ All of it takes the principal first. Files are read before anything is told, and
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import MailRefused
 from ..ports import Archive, Clock, Log
+from ..ports.fact_search import FactWords
 from ..ports.memory import (
     MEMORY,
     Fact,
@@ -23,7 +24,7 @@ from ..ports.memory import (
 from ..ports.remembering import Forgotten, MemoryOverview
 from ..readings.held import compared
 from ..readings.sections import left_out_of
-from ..readings.words import terms_of, words_of
+from ..readings.words import terms_of
 from .editing import Followed, followed
 from .forgetting import all_facts, forget
 from .merging import merged, prints_of
@@ -31,12 +32,11 @@ from .section import memory_section
 from .views import LONGEST
 
 EDITED, RESTORED = "edited", "version {} again"
-PER_WORD = 200  # facts that are looked at for each word
 LEAST_ID = 4  # characters by which a fact is named
 CHANGED = "the memory was changed meanwhile; look at it again"
 
 
-class BookStore(Memory, Archive, Log, Protocol):
+class BookStore(Memory, FactWords, Archive, Log, Protocol):
     """What is remembered, and the conversations that it comes from."""
 
 
@@ -55,8 +55,11 @@ class MemoryViews(Protocol):
 class MemoryBook:
     """The OwnMemory port."""
 
-    def __init__(self, store: BookStore, views: MemoryViews, clock: Clock, finder: FactFinder | None = None) -> None:
-        """Without a `finder` facts are found by their words alone."""
+    def __init__(
+        self, store: BookStore, views: MemoryViews, clock: Clock, finder: FactFinder, how: Callable[[], str]
+    ) -> None:
+        """`how` facts are found, in a sentence."""
+        self._how = how
         self._store = store
         self._views = views
         self._clock = clock
@@ -77,7 +80,7 @@ class MemoryBook:
             left_out=left_out_of(section) if section else 0,
             folder=str(self._views.folder(owner) / "memory"),
             problems=tuple(self._views.problems(owner)),
-            by_meaning=self._finder is not None,
+            recall=self._how(),
             changed=next(iter(await self._store.memory_versions(owner, limit=1)), None),
         )
 
@@ -111,9 +114,7 @@ class MemoryBook:
 
     async def search(self, owner: str, words: str, limit: int = 20) -> list[FactHit]:
         await self._views.sync(owner)
-        if self._finder:
-            return await self._finder.find(owner, words, limit)
-        return await self._by_words(owner, words, limit)
+        return await self._finder.find(owner, words, limit)
 
     async def meant(self, owner: str, said: str) -> list[Fact]:
         """The facts that somebody names: by their ids, or how those begin; else all that hold every one of the words,
@@ -124,7 +125,7 @@ class MemoryBook:
         if names and all(len(found) == 1 for found in named):
             return list({found[0].id: found[0] for found in named}.values())
         terms = set(terms_of(said))
-        return [fact for fact in every if terms and terms <= set(words_of(f"{fact.topic} {fact.text}"))]
+        return [fact for fact in every if terms and terms <= set(terms_of(f"{fact.topic} {fact.text}"))]
 
     async def forget(self, owner: str, author: str, ids: Sequence[str]) -> Forgotten:
         forgotten = await forget(self._store, owner, author, ids)
@@ -177,12 +178,3 @@ class MemoryBook:
         if version:
             await self._views.changed(owner)
         return version
-
-    async def _by_words(self, owner: str, words: str, limit: int) -> list[FactHit]:
-        _, holders = await self._store.fact_words(owner, terms_of(words), PER_WORD)
-        scores: dict[str, float] = {}
-        for ids in holders.values():
-            for id in ids:
-                scores[id] = scores.get(id, 0.0) + 1 / len(ids)  # a rare word says more
-        best = sorted(scores, key=lambda id: -scores[id])[:limit]
-        return [FactHit(fact, scores[fact.id]) for fact in await self._store.facts(owner, ids=best)]

@@ -17,7 +17,9 @@ from ..core.log import MANY
 from ..core.people import Role, is_chat
 from ..core.prompt import Prompt, Usage
 from ..errors import Postponed, ProviderError, ThreadGone
-from ..ports import Archive, Clock, Jobs, Ledger, Log, Memory, People
+from ..ports import Archive, Clock, Ledger, Log, Memory, People
+from ..ports.consolidation import Consolidations
+from ..ports.fact_search import FactWords
 from ..ports.failpoint import reach
 from ..ports.jobs import JobRow
 from ..ports.memory import HISTORY, MEMORY, Fact
@@ -55,7 +57,7 @@ _SINCE = re.compile(rf"{_SILENT} (\d+)")
 _FOR_GOOD = ("request", "overflow")  # errors by which a host says that it will never answer this
 
 
-class ConsolidationStore(Log, Archive, Jobs, Memory, Ledger, Protocol):
+class ConsolidationStore(Log, Archive, Memory, FactWords, Consolidations, Ledger, Protocol):
     """What it asks of the store."""
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..core.log import UserSaid
 from ..ports import Archive, Log
+from ..ports.fact_search import FactWords
 from ..ports.memory import HISTORY, MEMORY, Fact, Memory, MemoryChange, MemoryDocument
 from ..ports.remembering import Forgotten, SaidIn
 from ..readings.spoken import spoken
@@ -19,7 +20,7 @@ AT_ONCE = 1000  # facts that are read
 ANSWERED = 200  # entries after the one that says something, in which it may be said again
 
 
-class ForgettingStore(Memory, Archive, Log, Protocol):
+class ForgettingStore(Memory, FactWords, Archive, Log, Protocol):
     """What is remembered, and the conversations that it comes from."""
 
 

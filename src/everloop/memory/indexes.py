@@ -6,12 +6,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from ..ports.fact_search import FactVectors
-from .ranking import BUILT_IN, scale_of
 from .vectors import VectorIndex
 
 LARGEST = 96_000_000  # bytes of all indexes together
 LARGE = 500  # vectors at once, from which on they are not taken in on the event loop
-_PAIRS, _FEWEST = 200, 20  # of facts, by which it is known how alike a model finds anything
 
 
 class HeldIndex:
@@ -20,12 +18,7 @@ class HeldIndex:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.index = VectorIndex()
-        self.scale = BUILT_IN
         self.is_too_large = False  # to be held at all: words alone answer
-
-    def size_up(self) -> None:
-        if pairs := self.index.blind_pairs(_PAIRS):
-            self.scale = scale_of(pairs) if len(pairs) >= _FEWEST else BUILT_IN
 
 
 class Indexes:
@@ -44,8 +37,8 @@ class Indexes:
         self._held.move_to_end((owner, model))
         return held
 
-    async def bring_up(self, owner: str, model: str, held: HeldIndex, measured: bool) -> None:
-        """To what the store knows now; whoever calls this holds the lock. `measured`: the model's scale is to be."""
+    async def bring_up(self, owner: str, model: str, held: HeldIndex) -> None:
+        """To what the store knows now; whoever calls this holds the lock."""
         index = held.index
         changes = await self._store.vector_changes(owner, model, index.version, index.stamp)
         if changes.anew:
@@ -58,8 +51,6 @@ class Indexes:
         if index.size > self._largest:
             index.clear()
             held.is_too_large = True
-        if measured and (changes.vectors or changes.anew):
-            held.size_up()
         self._bound((owner, model))
 
     def _bound(self, kept: tuple[str, str]) -> None:

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from ..core.people import Role, is_chat
 from ..errors import StoreError
-from ..ports import Archive, Clock, Jobs, Leases, Log, Memory, People
+from ..ports import Archive, Clock, Jobs, Leases, Log, People
 from ..ports.channel import ASIDE
+from ..ports.consolidation import Consolidations, Unconsolidated
 from ..ports.conversation import Written
 from ..ports.jobs import CONSOLIDATE, Job
-from ..ports.memory import Unconsolidated
 from .material import has_people, messages_in, principal_in
 
 _log = logging.getLogger("everloop.memory")
@@ -38,7 +38,7 @@ class PlanningRules(Struct, frozen=True):
     idle: float | None = 1800.0
 
 
-class PlanningStore(Log, Archive, Jobs, Leases, Memory, Protocol):
+class PlanningStore(Log, Archive, Jobs, Leases, Consolidations, Protocol):
     """What it asks of the store."""
 
 

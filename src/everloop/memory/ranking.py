@@ -8,7 +8,7 @@ tests/memory/evaluation, and are tried on the other (docs/recall.md).
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
-from math import log, sqrt
+from math import log
 
 from msgspec import Struct
 
@@ -31,27 +31,6 @@ class Ranked(Struct, frozen=True):
     fact: str
     score: float
     relevance: float
-
-
-class Scale(Struct, frozen=True):
-    """How alike a model finds facts that have nothing to do with each other: another's cosines are brought to those of
-    the built-in one, for which the numbers here were found."""
-
-    mean: float = 0.11
-    spread: float = 0.10
-
-    def brought(self, cosine: float) -> float:
-        return BUILT_IN.mean + (cosine - self.mean) * BUILT_IN.spread / self.spread
-
-
-BUILT_IN = Scale()
-
-
-def scale_of(cosines: Sequence[float]) -> Scale:
-    """By those of pairs of facts that were picked blindly."""
-    mean = sum(cosines) / len(cosines)
-    spread = sqrt(sum((cosine - mean) ** 2 for cosine in cosines) / len(cosines))
-    return Scale(mean, max(0.02, spread))
 
 
 def shares_of(words: Sequence[str], held: Mapping[str, WordHolders], of: int, most: int = SHARING) -> dict[str, float]:

@@ -17,6 +17,7 @@ from ..readings.words import terms_of
 from .built_in import NAME
 from .indexes import Indexes
 from .ranking import FOUND, HOLDERS, TOLD, WORDS, Ranked, ranked, shares_of, worth_telling
+from .scales import BUILT_IN, TEXTS, Scale, scale_of
 from .telling import told_facts
 
 _log = logging.getLogger("everloop.recall")
@@ -41,6 +42,7 @@ class Recall:
         self._embedder = embedder
         self._indexes = indexes or Indexes(store)
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()  # of facts, at a version of the memory
+        self._scales: dict[str, Scale] = {}
         self._told = ""  # why words alone answer, as it was last said
 
     async def find(self, owner: str, query: str, limit: int) -> list[FactHit]:
@@ -88,19 +90,32 @@ class Recall:
             return {}
         held = self._indexes.of(owner, model)
         async with held.lock:
-            await self._indexes.bring_up(owner, model, held, measured=model != NAME)
-        if not len(held.index) or not (vector := await self._vector(owner, query)):
+            await self._indexes.bring_up(owner, model, held)
+        if not len(held.index) or not (vectors := await self._vectors(owner, [query])):
             return {}
+        vector = vectors[0]
         async with held.lock:
             near = {each.fact: each.cosine for each in held.index.nearest(vector, NEAREST)}
             near.update(held.index.cosines(vector, facts))
-            return {fact: held.scale.brought(cosine) for fact, cosine in near.items()}
+        if model == NAME:
+            return near
+        scale = await self._scale(owner, model)
+        return {fact: scale.brought(cosine) for fact, cosine in near.items()}
 
-    async def _vector(self, owner: str, query: str) -> list[float]:
+    async def _scale(self, owner: str, model: str) -> Scale:
+        """Of another model than the built-in one: asked once, at the expense of who asks first."""
+        if model not in self._scales:
+            vectors = await self._vectors(owner, TEXTS)
+            if not vectors:
+                return BUILT_IN
+            self._scales[model] = scale_of(vectors)
+        return self._scales[model]
+
+    async def _vectors(self, owner: str, texts: Sequence[str]) -> list[list[float]]:
         """[] where there is none to be had: then words alone answer."""
         try:
             async with asyncio.timeout(SECONDS):
-                made = await self._embedder.embed(owner, [query])
+                made = await self._embedder.embed(owner, texts)
         except (ProviderError, TimeoutError) as error:
             why = str(error) or f"it took more than {SECONDS:.0f} seconds"
             if why != self._told:
@@ -108,4 +123,4 @@ class Recall:
             self._told = why
             return []
         self._told = ""
-        return made.vectors[0] if made else []
+        return made.vectors if made else []

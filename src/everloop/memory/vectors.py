@@ -9,7 +9,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nlargest
-from itertools import islice, repeat
+from itertools import repeat
 from math import sqrt
 from operator import mul, xor
 
@@ -86,13 +86,6 @@ class VectorIndex:
         known = {fact: self._vectors[fact] for fact in facts if fact in self._vectors}
         return {fact: scale * cosine(numbers, vector) for fact, vector in known.items() if len(vector) == len(wanted)}
 
-    def blind_pairs(self, most: int) -> list[float]:
-        """Cosines of facts that most likely have nothing to do with each other."""
-        vectors = list(self._vectors.values())
-        half = len(vectors) // 2
-        pairs = zip(vectors[:half], vectors[half:], strict=False)
-        return [_between(one, other) for one, other in islice(pairs, most) if len(one) == len(other)]
-
     def _picked(self, wanted: bytes) -> list[str]:
         if len(self) <= PICKED:
             return [fact for fact, vector in self._vectors.items() if len(vector) == len(wanted)]
@@ -100,11 +93,6 @@ class VectorIndex:
         most = _bound(differing)
         picked = [fact for fact, bits in zip(self._signs, differing, strict=True) if bits <= most]
         return [fact for fact in picked if len(self._vectors[fact]) == len(wanted)]
-
-
-def _between(one: bytes, other: bytes) -> float:
-    [scale] = _HEAD.unpack_from(one)
-    return float(scale * cosine(memoryview(one)[_HEAD.size :].cast("b").tolist(), other))
 
 
 def _bound(differing: Sequence[int]) -> int:

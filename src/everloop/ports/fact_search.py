@@ -63,6 +63,10 @@ class FactWords(Protocol):
         one's."""
         ...
 
+    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
+        """Those that hold most of these words, the most first; with `ended` also those that are true no longer."""
+        ...
+
     async def count_facts(self, owner: str) -> int:
         """How many are true."""
         ...

@@ -98,19 +98,6 @@ class MemoryVersion(Struct, frozen=True):
     documents: tuple[str, ...]  # that it has changed
 
 
-class Unconsolidated(Struct, frozen=True):
-    """A conversation in which something was said that is not part of the memory yet. `owner` is whose conversation it
-    is. `left`: its session is at another by now."""
-
-    thread: str
-    owner: str
-    session: str
-    after: int
-    head: int
-    active: float  # when the last entry was written
-    left: bool = False
-
-
 class Memory(Protocol):
     """Nothing is asked or changed but by its principal. Raises StoreError."""
 
@@ -129,11 +116,6 @@ class Memory(Protocol):
         """The newest first; with `ended` also those that are true no longer."""
         ...
 
-    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
-        """How many facts are true, and for each of the words the ids of those that hold it, at most so many, the newest
-        first."""
-        ...
-
     async def document(self, owner: str, name: str) -> MemoryDocument: ...
 
     async def document_at(self, owner: str, name: str, version: int) -> str | None:
@@ -142,28 +124,6 @@ class Memory(Protocol):
 
     async def memory_versions(self, owner: str, *, limit: int = 50, before: int = 0) -> list[MemoryVersion]:
         """The newest first; `before` a version, where it is not 0."""
-        ...
-
-    async def unconsolidated(self, quiet: float, many: int, limit: int, owner: str = "") -> list[Unconsolidated]:
-        """Conversations in which nothing was said for so many seconds since something new was, that were left, or with
-        so many entries at least that are not consolidated; of one owner or of all. Nothing runs in them. Those that
-        people have put aside, those that work for a call, and those that a job waits to consolidate are passed over."""
-        ...
-
-    async def facts_holding(self, owner: str, words: Sequence[str], limit: int, *, ended: bool = False) -> list[Fact]:
-        """Those that hold most of these words, the most first; with `ended` also those that are true no longer."""
-        ...
-
-    async def pass_over(self, thread: str, after: int, upto: int) -> bool:
-        """These entries are not to be remembered. False where others were consolidated or passed over meanwhile."""
-        ...
-
-    async def hidden(self, thread: str) -> set[int]:
-        """The entries of a conversation that no search and no recall finds any more."""
-        ...
-
-    async def consolidated(self, thread: str) -> int:
-        """The entry up to which a conversation is part of the memory."""
         ...
 
 

@@ -46,7 +46,7 @@ class Forgotten(Struct, frozen=True):
 
 class MemoryOverview(Struct, frozen=True):
     """What is known of somebody's memory: `facts` are true, `ended` no longer; `marked` are strangers' words among
-    them. `left_out` lines of MEMORY.md do not fit into prompts. `by_meaning`: not by words alone."""
+    them. `left_out` lines of MEMORY.md do not fit into prompts. `recall` says how facts are found."""
 
     version: int
     facts: int
@@ -56,7 +56,7 @@ class MemoryOverview(Struct, frozen=True):
     left_out: int
     folder: str
     problems: tuple[str, ...]
-    by_meaning: bool
+    recall: str
     changed: MemoryVersion | None = None
 
 

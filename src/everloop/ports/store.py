@@ -6,6 +6,7 @@ from .archive import Archive
 from .audit import Audit
 from .budgets import Budgets
 from .channel_state import StateBoxes
+from .consolidation import Consolidations
 from .credentials import Credentials
 from .directory import Directory
 from .erasing import Erasing
@@ -61,6 +62,7 @@ class Store(
     ListeningStates,
     StateBoxes,
     Memory,
+    Consolidations,
     FactWords,
     FactVectors,
     Audit,

@@ -87,7 +87,7 @@ def overview_told(found: MemoryOverview) -> str:
     lines.append("They lie in your workspace as memory/MEMORY.md and memory/HISTORY.md, which you may edit.")
     if found.left_out:
         lines.append(f"{found.left_out} lines of MEMORY.md do not fit into prompts; the tool recall finds them.")
-    lines.append(f"They are found by {'words and by meaning' if found.by_meaning else 'words'}.")
+    lines.append(found.recall)
     return "\n".join([*lines, *found.problems, "/memory help tells what else there is."])
 
 

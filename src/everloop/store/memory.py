@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
+from ..ports.consolidation import Unconsolidated
 from ..ports.fact_search import WordHolders
 from ..ports.jobs import CONSOLIDATE
 from ..ports.memory import (
@@ -20,7 +21,6 @@ from ..ports.memory import (
     MemoryChange,
     MemoryDocument,
     MemoryVersion,
-    Unconsolidated,
 )
 from ..readings.words import terms_of
 from .codec import list_of
@@ -95,19 +95,6 @@ class MemoryRows(Database):
             return sorted(map(fact_in, rows), key=lambda fact: list(ids).index(fact.id))
         rows = await self._ask(f"SELECT {FACT}{true} ORDER BY at DESC, id LIMIT $2 OFFSET $3", owner, limit, skip)
         return [fact_in(row) for row in rows]
-
-    async def fact_words(self, owner: str, words: Sequence[str], limit: int) -> tuple[int, dict[str, list[str]]]:
-        counted = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
-        parts = [
-            f"SELECT * FROM (SELECT CAST(${place} AS TEXT) AS word, w.fact AS fact FROM fact_words w JOIN facts f "
-            f"ON f.owner = w.owner AND f.id = w.fact WHERE w.owner = $1 AND w.word = ${place} AND f.until = 0 "
-            f"ORDER BY f.at DESC, f.id LIMIT {int(limit)}) AS holders{place}"
-            for place in range(2, 2 + len(words))
-        ]
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for word, fact in await self._ask(" UNION ALL ".join(parts), owner, *words) if parts else ():
-            found[word].append(fact)
-        return int(counted[0][0]), dict(found)
 
     async def word_holders(self, owner: str, words: Sequence[str], limit: int) -> dict[str, WordHolders]:
         counted = f"SELECT word, count(*) FROM fact_words WHERE owner = $1 AND word {_THEM} GROUP BY word"

@@ -142,7 +142,7 @@ FILES = {
 <!-- How the agent should work. It reads this before every turn; comments like this one it does not see. -->
 - Look before you change something, and check afterwards that it worked.
 - If a request could mean two things, ask; otherwise go ahead.
-- When the user tells you something lasting about themselves, keep it with the tool remember.
+- When the user tells you something lasting about themselves, `remember` it.
 - If something is left to do, say what comes next.
 """,
     "SOUL.md": """\

@@ -13,12 +13,12 @@ from .write_file import write
 def create_document_tool(changes: Changes) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def create_document(
-        path: Annotated[str, "Path in the workspace; its ending says the kind: .md .txt .csv .html .docx .pdf .xlsx"],
+        path: Annotated[str, "Path; its ending is the kind: .md .txt .csv .html .docx .pdf .xlsx"],
         context: CallContext,
         content: Annotated[str, "The text, in Markdown"] = "",
         sheets: Annotated[
             dict[str, Any] | None,
-            "Tables by name: lists of rows, the first is the head",
+            "Tables by name: lists of rows of cells, the first is the head",
         ] = None,
     ) -> Result:
         """Make a document from Markdown and tables, or replace one. A csv takes one table, an xlsx a sheet for each."""

@@ -164,15 +164,15 @@ def exec_tool(shell: Shell) -> Tool:
     async def run(
         command: Annotated[str, "The command, as for bash -c"],
         context: CallContext,
-        timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = _SECONDS,
-        cwd: Annotated[str, "The folder of the workspace to run it in"] = ".",
-        background: Annotated[bool, "Do not wait for it; see exec_output, exec_input, exec_stop"] = False,
-        why: Annotated[str, "What it is for, if a person may be asked"] = "",
+        timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = _SECONDS,
+        cwd: Annotated[str, "The folder to run it in"] = ".",
+        background: Annotated[bool, "Do not wait for it; exec_output reads on"] = False,
+        why: Annotated[str, "What it is for"] = "",
     ) -> Shown:
         """Run a shell command in the workspace, in a sandbox.
 
-        It sees the workspace and the system's programs, and nothing else of this machine. When it ends, whatever it
-        has started ends too; for what must go on, use background.
+        It sees the workspace and the system's programs alone. What it has started ends with it; for what must go on,
+        use background.
         """
         if "\0" in command or len(command.encode("utf-8", "replace")) > _LONGEST_COMMAND:
             raise ToolError("a command holds no NUL and at most 120,000 bytes; write a longer one into a file")
@@ -196,7 +196,7 @@ def exec_output_tool(shell: Shell) -> Tool:
         id: Annotated[str, "As exec has told"],
         context: CallContext,
         offset: Annotated[int, "The byte to begin with", Meta(ge=0)] = 0,
-        wait: Annotated[int, "Seconds to wait if there is nothing new", Meta(ge=0)] = 0,
+        wait: Annotated[int, "Seconds to wait for more", Meta(ge=0)] = 0,
     ) -> Shown:
         """Read what a command in the background has said, and whether it still runs."""
         seconds = min(wait, shell.longest)
@@ -214,7 +214,7 @@ def exec_input_tool(shell: Shell) -> Tool:
         text: Annotated[str, "What to write; end a line with a newline"],
         context: CallContext,
     ) -> Shown:
-        """Write into the standard input of a command in the background."""
+        """Write to the input of a command in the background."""
         data = text.encode("utf-8", "replace")
         try:
             await shell.sandbox.input(context.thread, _checked(id), data.decode())
@@ -228,7 +228,7 @@ def exec_input_tool(shell: Shell) -> Tool:
 def exec_stop_tool(shell: Shell) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER)
     async def exec_stop(id: Annotated[str, "As exec has told"], context: CallContext) -> str:
-        """End a command in the background, with everything that it has started."""
+        """End a command in the background, with all that it started."""
         ended = await shell.sandbox.stop(context.thread, _checked(id))
         return "It has been ended." if ended else "It was not running."
 

@@ -50,7 +50,7 @@ def grep_tool(
         context: Annotated[int, Meta(ge=0, le=20, description="Lines to show around each")] = 0,
         files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
     ) -> Result:
-        """Search the text of files. Each line found is told as path:number:line."""
+        """Search the text of files."""
         if not pattern or len(pattern) > 5000:
             raise ToolError("the pattern is empty" if not pattern else "the pattern is longer than 5,000 characters")
         spot = await paths.find(path, call)

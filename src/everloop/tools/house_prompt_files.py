@@ -53,7 +53,8 @@ class HousePromptFiles:
 
     def memory_of(self, principal: str) -> WatchedMemory:
         if principal not in self._memories:
-            self._memories[principal] = self._make_memory(principal)
+            made = self._memories[principal] = self._make_memory(principal)
+            self.at(made.place)  # so that it judges, too, before a taint of this workspace ends
             if len(self._memories) > MEMORIES:
                 self._memories.popitem(last=False)
         self._memories.move_to_end(principal)

@@ -32,10 +32,10 @@ def load_file_tool(workspace: Workspace, files: Files, records: FileRecords, quo
     async def load_file(
         file: Annotated[str, "Its file:… reference, or its name"],
         context: CallContext,
-        path: Annotated[str, "Where to put it in the workspace; else under its own name"] = "",
-        replace: Annotated[bool, "Replace a file that is there; what it held is kept"] = False,
+        path: Annotated[str, "Where to put it; else under its own name"] = "",
+        replace: Annotated[bool, "Replace a file that is there"] = False,
     ) -> Shown:
-        """Bring a file that came with a message into the workspace, so that exec and run_python can use it."""
+        """Bring a file that came with a message into the workspace."""
         owner = context.principal
         ref, name = await _meant(records, owner, file)
         browser = WorkspaceBrowser(workspace, files, owner, _LARGEST, quota_of)

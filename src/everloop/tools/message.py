@@ -53,10 +53,10 @@ def message_tool(
     async def message(
         text: Annotated[str, "What to say there"],
         context: CallContext,
-        session: Annotated[str, "Where: its key, channel:chat; a wrong one is answered with those there are"] = "",
+        session: Annotated[str, "Where: its key, channel:chat"] = "",
         to: Annotated[str, "Or to whom: me, or a person's name"] = "",
-        channel: Annotated[str, "With to: on which channel, if not where they spoke last"] = "",
-        files: Annotated[list[str] | None, "Paths in the workspace, to send along"] = None,
+        channel: Annotated[str, "With to: on which channel, if not the last"] = "",
+        files: Annotated[list[str] | None, "Paths to send along"] = None,
     ) -> str:
         """Tell something in another conversation of this person's, or to a person. Nobody answers it here."""
         if files and context.role < Role.USER:  # the workspace is not theirs to read

@@ -8,9 +8,10 @@ import asyncio
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
+from weakref import WeakSet
 
 from ..core.mail import Outbound
 from ..core.prompt import Section
@@ -56,6 +57,15 @@ class OwnersFiles:
         return self._parts[0].contents() | self._parts[1].contents()
 
 
+class Beside:
+    """Those who watch files of one workspace. A taint is over for all of them at once: none of them ends it before each
+    has judged what it found while the taint lasted, and they do so one at a time."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.watchers: WeakSet[WatchedFiles] = WeakSet()
+
+
 class WatchedFiles:
     """The files of one workspace that stand in prompts. `files` keeps what is taken out of them, for `owner`."""
 
@@ -69,7 +79,14 @@ class WatchedFiles:
         tainted: Tainted,
         files: Files,
         owner: str = "owner",
+        quick: Callable[[], bool] | None = None,
+        beside: Beside | None = None,
     ) -> None:
+        """`quick` says whether any of those is stale that are told in every turn; None: all are. `beside` are others
+        who watch files of the same workspace."""
+        self._beside = beside or Beside()
+        self._beside.watchers.add(self)
+        self._quick = quick or source.is_stale
         self.place = tainted.place
         self.unasked = False
         self.owner = owner
@@ -78,7 +95,7 @@ class WatchedFiles:
         self._store = store
         self._tainted = tainted
         self._files = files
-        self._alone = asyncio.Lock()
+        self._alone = self._beside.lock
         self._found: Contents | None = None  # as it was judged last
         self._unsettled = True  # something is held, or a command in the background may still write
         self._sections: tuple[Section, ...] = ()
@@ -97,8 +114,10 @@ class WatchedFiles:
     def expect_more(self) -> None:
         self._unsettled = True
 
-    async def look(self, *, closely: bool = False) -> None:
-        if closely or self._unsettled or self._source_files.is_stale():
+    async def look(self, *, closely: bool = False, quickly: bool = False) -> None:
+        """`quickly`: only at what every turn is told."""
+        is_stale = self._quick if quickly else self._source_files.is_stale
+        if closely or self._unsettled or is_stale():
             async with self._alone:
                 await self._look()
 
@@ -128,11 +147,19 @@ class WatchedFiles:
         await self._store.merge_taints(place, MOST)
 
     async def _look(self) -> None:
+        if over := await self._judge():
+            for each in [each for each in self._beside.watchers if each is not self]:
+                await each._judge()
+            for key, at in over.items():
+                await self._store.end_taint(key, at)
+
+    async def _judge(self) -> dict[str, float]:
+        """Note what has become of each file; tells which taints are over, and can be ended now."""
         while True:  # until nobody was quicker
             over = await self._over() if self._unsettled else {}
             found = self._source_files.contents()
             if found == self._found and not self._unsettled:
-                return
+                return {}
             # First what lasts, then what is known: whoever ends a taint has noted before what came of it.
             taints = await self._store.taints(self.place)
             before = {row.name: row for row in await self._watched()}
@@ -140,9 +167,7 @@ class WatchedFiles:
             after = await self._judged(before, found, source)
             if await self._keep(before, after, free=source is None):
                 self._note(found, after, any(taint.command and taint.key not in over for taint in taints))
-                for key, at in over.items():
-                    await self._store.end_taint(key, at)
-                return
+                return over
 
     async def _watched(self) -> list[PromptFile]:
         return [row for row in await self._store.watched(self.place) if self._is_mine(row.name)]

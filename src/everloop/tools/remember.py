@@ -41,9 +41,9 @@ def remember_tool(memory: KeepsMemory) -> Tool:
         context: CallContext,
         topic: Annotated[str, "Its heading"] = "",
         importance: Annotated[int, Meta(ge=1, le=5, description="5: most")] = 3,
-        replaces: Annotated[str, "What was remembered and is no longer so"] = "",
+        replaces: Annotated[str, "What is no longer true"] = "",
     ) -> str:
-        """Remember something for all later conversations."""
+        """Remember for all later conversations."""
         return await memory.remember(text, topic, importance, replaces, context)
 
     return remember
@@ -52,7 +52,7 @@ def remember_tool(memory: KeepsMemory) -> Tool:
 def forget_tool(memory: KeepsMemory) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, risk=risk_of_remembering)
     async def forget(query: Annotated[str, "Its words"], context: CallContext) -> str:
-        """Forget something that is remembered. Tell the user where it stays."""
+        """Forget for good. Tell the user where it stays."""
         return await memory.forget(query, context)
 
     return forget

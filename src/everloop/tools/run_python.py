@@ -28,7 +28,7 @@ def run_python_tool(shell: Shell) -> Tool:
     async def run_python(
         code: Annotated[str, "The whole program"],
         context: CallContext,
-        timeout: Annotated[int, "Seconds after which it is ended", Meta(ge=1)] = 60,
+        timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = 60,
     ) -> Shown:
         """Run a Python program in the workspace, in the same sandbox as exec.
 

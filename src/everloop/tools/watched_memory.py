@@ -10,7 +10,7 @@ from ..ports import Files
 from ..ports.permission import FileState, PromptFile
 from ..readings.held import ChangeSource, is_memory_file, judge
 from .bootstrap import Bootstrap, Contents
-from .prompt_files import WatchedFiles, WatchedStore
+from .prompt_files import Beside, WatchedFiles, WatchedStore
 from .tainted import Tainted
 from .workspace import Workspace
 
@@ -26,9 +26,10 @@ class WatchedMemory(WatchedFiles):
         tainted: Tainted,
         files: Files,
         owner: str,
+        beside: Beside | None = None,
     ) -> None:
-        """The `owner` is whose workspace it is."""
-        super().__init__(source, workspace, store, tainted, files, owner)
+        """The `owner` is whose workspace it is, `beside` are others who watch files there."""
+        super().__init__(source, workspace, store, tainted, files, owner, beside=beside)
         self._source_of_memory = source
         self.longest = source.longest
 

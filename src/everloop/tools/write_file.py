@@ -16,11 +16,11 @@ def write_file_tool(changes: Changes) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def write_file(
         path: Annotated[str, "Path in the workspace"],
-        content: Annotated[str, "The whole new content of the file"],
+        content: Annotated[str, "The whole content"],
         context: CallContext,
         expected_sha: ExpectedSha = None,
     ) -> Result:
-        """Write a text file: create it, with the folders above it, or replace all that it holds."""
+        """Write a text file: create it, with its folders, or replace it."""
         return await write(changes, path, encoded(content), context, expected_sha)
 
     return write_file

@@ -29,7 +29,7 @@ async def show_memory(call: ApiCall) -> ApiAnswer:
         marked=found.marked,
         left_out=found.left_out,
         problems=found.problems,
-        by_meaning=found.by_meaning,
+        recall=found.recall,
         changed=found.changed,
     )
 

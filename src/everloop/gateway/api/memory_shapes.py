@@ -15,7 +15,7 @@ FactId = Annotated[str, Meta(pattern="^[0-9A-Za-z_-]{1,64}$")]
 
 class MemoryShown(Struct, frozen=True):
     """`facts` are true, `ended` no longer; `marked` come from strangers' words. `left_out` lines of MEMORY.md do not
-    fit into prompts. `problems` say why a file is not read or written. `by_meaning`: not found by words alone."""
+    fit into prompts. `problems` say why a file is not read or written. `recall` says how facts are found."""
 
     version: int
     facts: int
@@ -23,7 +23,7 @@ class MemoryShown(Struct, frozen=True):
     marked: int
     left_out: int
     problems: tuple[str, ...]
-    by_meaning: bool
+    recall: str
     changed: MemoryVersion | None
 
 

@@ -132,7 +132,7 @@ export class MemoryPage {
 }
 
 function summary(found) {
-  const lines = [found.version ? told.known(found.facts, found.marked) : told.nothingHint, found.left_out ? told.leftOut(found.left_out) : "", ...found.problems];
+  const lines = [found.version ? told.known(found.facts, found.marked) : told.nothingHint, found.left_out ? told.leftOut(found.left_out) : "", found.version ? found.recall : "", ...found.problems];
   return lines.filter(Boolean).map((line) => h("p", {}, line));
 }
 

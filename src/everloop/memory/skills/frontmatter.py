@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 LONGEST = 20_000  # characters
 DEEPEST = 5
+LINES = 200  # over which something in quotes or brackets may go on
 _KEY = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,79})\s*:(?:\s+(.*)|)\Z")
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "r": "\r", "0": "", " ": " "}
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
@@ -105,8 +106,9 @@ class _Reader:
 
     def _closed(self, value: str) -> Any:
         """In quotes or brackets, which may go on over lines."""
+        begin = self._at
         while not (found := _read_closed(value))[0]:
-            if self._at >= len(self._lines):
+            if self._at >= len(self._lines) or self._at - begin > LINES:
                 self._refuse(f"{value[:40]!r} is not closed")
             value += " " + self._lines[self._at].strip()
             self._at += 1

@@ -23,6 +23,10 @@ SECONDS = 120.0
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
 _SCP = re.compile(r"(?:([A-Za-z0-9_][\w.-]*)@)([A-Za-z0-9][A-Za-z0-9.-]*):([^-/:][^:]*)")
+_PASSED = (
+    *("PATH", "SSH_AUTH_SOCK", "USER", "LOGNAME", "SSL_CERT_FILE", "GIT_SSL_CAINFO"),
+    *("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"),
+)
 _BLOCKS = 204_800  # of 1024 bytes or 512, as shells count: no file becomes larger
 
 
@@ -158,7 +162,7 @@ class _Git:
 
     def _environment(self, outside: Mapping[str, str]) -> dict[str, str]:
         """Nobody's settings, and no way to ask. ssh finds the keys of whoever runs this by itself."""
-        known = {name: outside[name] for name in ("PATH", "SSH_AUTH_SOCK", "USER", "LOGNAME") if name in outside}
+        known = {name: outside[name] for name in _PASSED if name in outside}
         return {
             "PATH": os.defpath,
             **known,

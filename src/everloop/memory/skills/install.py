@@ -20,6 +20,7 @@ from .review import asked_for, warnings_of
 from .skill import FILE, Skill, is_name, parse
 from .unpack import ARCHIVE, DEEPEST, ENTRIES, LARGEST, UNPACKED, SkillContent, Tree, checked_path, unpacked
 
+ALL_BYTES, ALL_FILES = 200_000_000, 20_000  # of what one person has installed
 _SKIPPED = {".git", ".hg", ".svn", "__pycache__", ".DS_Store", "__MACOSX"}
 
 
@@ -195,11 +196,21 @@ class InstalledSkills:
                 raise MailRefused(
                     f"{name} is installed as {known}, and this is {pin.pin}: look at what differs, then replace it"
                 )
+        self._check_room(fetched)
         try:
             self._put(name, fetched.tree, pin)
         except OSError as error:
             raise HomeError(f"{error.filename or self._folder} cannot be written ({error.strerror})") from error
         return f"{name} is installed, known by {pin.pin}. New conversations know it."
+
+    def _check_room(self, fetched: FetchedSkill) -> None:
+        """One person's skills do not fill the disk of all. Raises MailRefused."""
+        files = [Path(above, name) for above, _, names in os.walk(self._folder) for name in names]
+        size = sum(path.lstat().st_size for path in files) + sum(len(file.content) for file in fetched.tree.values())
+        if size > ALL_BYTES or len(files) > ALL_FILES:
+            raise MailRefused(
+                f"all installed skills together have at most {ALL_BYTES:,} bytes in {ALL_FILES:,} files; remove one"
+            )
 
     def remove(self, name: str) -> str:
         """Raises MailRefused, HomeError."""

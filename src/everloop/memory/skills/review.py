@@ -10,7 +10,7 @@ from .unpack import Tree
 
 MOST = 12  # lines of a kind that are shown
 LONGEST = 160
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)\n(.*?)^[ \t]*\1[`~]*[ \t]*$", re.DOTALL | re.MULTILINE)
+LOOKED_AT = 500_000  # bytes of one file
 _SHELLS = {"", "sh", "bash", "shell", "console", "zsh", "terminal", "shell-session", "powershell", "bat", "cmd"}
 _ADDRESS = re.compile(r"\b(?:https?|ftp|wss?|ssh|git)://[^\s<>\"'`)\]}|]+", re.IGNORECASE)
 _SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".ps1", ".bat", ".cmd", ".exe", ".so", ".dll")
@@ -24,10 +24,9 @@ _BLOB = re.compile(
     r"(?<![A-Za-z0-9+/=_-])(?:[A-Za-z0-9+/_-]{120,}={0,2}|(?:[A-Za-z0-9+/]{60,}\n){2,}|(?:\\x[0-9a-f]{2}){20,})"
 )
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
-_PIPED = re.compile(
-    r"\b(?:curl|wget|iwr|invoke-webrequest)\b[^\n]*\|[^\n]*\b(?:ba|z|da)?sh\b|\b(?:eval|source|\.)\s+[\"']?\$?[<(]",
-    re.IGNORECASE,
-)
+_FETCHES = re.compile(r"\b(?:curl|wget|iwr|invoke-webrequest)\b", re.IGNORECASE)
+_SHELL = re.compile(r"\b(?:ba|z|da)?sh\b")
+_EVALUATES = re.compile(r"\b(?:eval|source)\s{1,9}[\"']?\$?[<(]")
 _GUARDED = re.compile(
     r"\b(?:AGENTS|SOUL|USER|TOOLS|IDENTITY|HEARTBEAT|MEMORY|HISTORY)\.md\b|~/\.ssh|\bid_rsa\b|\.aws/|(?<!\w)\.env\b|/etc/passwd|"
     r"\bcrontab\b|\.bashrc|\.profile|\.everloop\b|\bconfig\.toml\b|\bsudo\b|\bchmod \+?[0-7]*s|keychain|\bcookies?\b",
@@ -56,7 +55,9 @@ def asked_for(skill: Skill, tree: Tree) -> list[str]:
 
 def warnings_of(tree: Tree) -> list[str]:
     """What a person should look at first."""
-    return [f"{path}: {in_one_line(said)}" for path, text in _texts(tree) for said in _strange_in(text)][: 3 * MOST]
+    found = [f"{path}: {in_one_line(said)}" for path, text in _texts(tree) for said in _strange_in(text)][: 3 * MOST]
+    long = [path for path, file in tree.items() if len(file.content) > LOOKED_AT and b"\0" not in file.content[:8192]]
+    return [*found, *(f"{path}: only its first {LOOKED_AT:,} bytes were looked at" for path in long[:MOST])]
 
 
 def _strange_in(text: str) -> Iterator[str]:
@@ -67,22 +68,37 @@ def _strange_in(text: str) -> Iterator[str]:
         yield f"text in a comment, which readers of the page do not see: {_cut(hidden[0])}"
     if blobs := _BLOB.findall(text):
         yield f"{len(blobs)} long string(s) that say nothing to a person (base64?): {_cut(blobs[0], 40)}"
-    if piped := _PIPED.search(text):
-        yield f"runs what it fetches: {_cut(piped[0])}"
+    if piped := next(filter(_runs_what_it_fetches, text.split("\n")), ""):
+        yield f"runs what it fetches: {_cut(piped)}"
     if guarded := sorted({each.group(0) for each in _GUARDED.finditer(text)}):
         yield f"speaks of {', '.join(guarded[:6])}"
+
+
+def _runs_what_it_fetches(line: str) -> bool:
+    """`curl … | sh`; step by step, for one pattern for all of it could take hours on a line that is made for that."""
+    fetches = _FETCHES.search(line)
+    pipe = line.find("|", fetches.end()) if fetches else -1
+    return (pipe >= 0 and _SHELL.search(line, pipe) is not None) or _EVALUATES.search(line) is not None
 
 
 def _texts(tree: Tree) -> Iterator[tuple[str, str]]:
     for path, file in tree.items():
         if b"\0" not in file.content[:8192]:
-            yield path, file.content.decode("utf-8", "replace")
+            yield path, file.content[:LOOKED_AT].decode("utf-8", "replace")
 
 
 def _commands(text: str) -> list[str]:
-    blocks = [body for _, language, body in _FENCE.findall(text) if language.strip().lower().split(" ")[0] in _SHELLS]
-    lines = [line.strip().removeprefix("$ ") for body in blocks for line in body.split("\n")]
-    return list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    """Lines of blocks that are a shell's, or nobody's."""
+    fence, is_shells, found = "", False, dict[str, None]()
+    for line in map(str.strip, text.split("\n")):
+        marks = line[: len(line) - len(line.lstrip(line[:1]))] if line[:3] in ("```", "~~~") else ""
+        if marks and not fence:
+            fence, is_shells = marks, line[len(marks) :].strip().lower().split(" ")[0] in _SHELLS
+        elif marks and marks.startswith(fence) and marks == line:
+            fence = ""
+        elif fence and is_shells and line and not line.startswith("#"):
+            found[line.removeprefix("$ ")] = None
+    return list(found)
 
 
 def _is_script(path: str, content: bytes, executable: bool) -> bool:

@@ -18,6 +18,7 @@ from ...ports.skills import SkillPlace, SkillRow, SkillSource
 from .skill import BYTES, FILE, Skill, parse
 
 BUILT_IN = Path(__file__).with_name("builtin")
+NONE: dict[str, Skill] = {}
 MOST = 200  # folders that are looked at in one place
 _FRESH = 1_000_000_000  # ns: what was changed so lately may change again without a later time to show for it
 HELD = "it was changed where strangers' words had been read or by a command: it waits for a person to accept it"
@@ -167,8 +168,8 @@ class SkillShelf:
     def of(self, principal: str, role: Role, workspace: Mapping[str, WorkspaceSkill]) -> Found:
         """All that somebody has; the same tuple while it is the same. `workspace` are those of the workspace."""
         guest = role < Role.USER
-        own = {} if guest or is_chat(principal) else self._in(principal)
-        house = self._in(OWNER) if self._shared and principal != OWNER else {}
+        own = NONE if guest or is_chat(principal) else self._in(principal)
+        house = self._in(OWNER) if self._shared and principal != OWNER else NONE
         sources = (tuple(workspace.items()) if not guest else (), own, house)
         key = principal if not guest else "", guest
         made = self._made.get(key)
