@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections import ChainMap
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from ..memory.embedding import KIND as EMBED
 from ..memory.embedding import FactEmbedding
 from ..memory.recall import Recall
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
+from ..ports.channel import Hook
 from ..ports.jobs import DELETE, ERASE
 from ..ports.schedules import COMMAND, POLL
 from ..ports.tools import Tool
@@ -64,7 +66,9 @@ from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
 from .recall import HouseEmbedder, how_recalled
-from .schedules import scheduled_deeds
+from .schedule_hooks import NAME as SCHEDULES
+from .schedule_hooks import ScheduleHooks
+from .schedules import rules_of, scheduled_deeds
 from .skill_desk import SkillDesk
 from .spans import tell_a_collector
 from .tidying import daily, workers
@@ -310,6 +314,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         configured = ConfiguredChannels(opened, channels, network, rules.admission, names)
         await stack.enter_async_context(configured.open())
         stack.push_async_callback(supervisor.start("channels", configured.watch).end)
+    schedule_hooks = ScheduleHooks(store, bus, clock, opened.links, lambda: rules_of(live.now.settings))
+    own_hooks: dict[str, Sequence[Hook]] = {SCHEDULES: schedule_hooks.hooks}
     return House(
         opened=opened,
         bus=bus,
@@ -330,7 +336,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
         own_keys=own_keys,
         credentials=credentials,
-        hooks=channels.hooks,
+        hooks=ChainMap(own_hooks, channels.hooks),
         traits=traits,
         configured=configured,
         network=network,

@@ -6,8 +6,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from msgspec import Struct
+
 from ..bus.local import LocalBus
-from ..ports import Bus, Clock, People, Store
+from ..ports import Bus, Clock, People, Store, Vault
 from ..runtime.calls import Toolbox
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Forget
@@ -33,11 +35,17 @@ def scheduled_deeds(
     return ScheduledDeeds(store, bus, people, toolbox, lambda: policy_of(settings().tools), forget)
 
 
+class OpenSchedules(Struct, frozen=True):
+    words: ScheduleWords
+    links: Vault  # where the key lies from which the secrets of their hooks are made
+
+
 @asynccontextmanager
-async def open_schedules(home: Path | None = None) -> AsyncIterator[ScheduleWords]:
+async def open_schedules(home: Path | None = None) -> AsyncIterator[OpenSchedules]:
     """For a command of its own: another process has them run. Raises SettingsError, StoreError."""
     async with opened_home(home) as opened:
-        yield schedules_in(opened.store, LocalBus(), SystemClock(), lambda: opened.settings)
+        words = schedules_in(opened.store, LocalBus(), SystemClock(), lambda: opened.settings)
+        yield OpenSchedules(words, opened.links)
 
 
 def rules_of(settings: Settings) -> ScheduleRules:

@@ -77,7 +77,7 @@ COMMANDS = {
     ),
     "cron": CliCommand(
         "show, make and change your schedules: what the agent does later, or again and again",
-        ("list", "add", "edit", "remove", "enable", "disable", "run", "log"),
+        ("list", "add", "edit", "remove", "enable", "disable", "run", "log", "hook"),
     ),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),

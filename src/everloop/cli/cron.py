@@ -6,16 +6,19 @@ from typing import Any
 
 import msgspec
 
-from ..app.schedules import NOTHING, ScheduleWords, open_schedules
+from ..app.schedule_hooks import path_of, secret_for
+from ..app.schedules import NOTHING, OpenSchedules, ScheduleWords, open_schedules
 from ..core.people import OWNER, Role
+from ..errors import MailRefused
 from ..ports.schedules import Asker, ScheduleRow
 from .table import table, to_json
 from .terminal import Terminal
 
 MORE = (
-    "WHEN is `at 08:00`, `at 2027-01-31 08:00`, `after 20m`, `every 2h`, or `cron 0 8 * * 1-5` (minute, hour, day, "
-    "month, weekday). A message is told as it is and costs nothing; a turn asks the agent; a command runs in the "
-    "sandbox. They run where `everloop gateway` runs, or a chat of yours is open; what was missed is made up for late."
+    "WHEN is `at 08:00`, `at 2027-01-31 08:00`, `after 20m`, `every 2h`, `cron 0 8 * * 1-5` (minute, hour, day, "
+    "month, weekday) or `hook`. A message is told as it is and costs nothing; a turn asks the agent; a command runs "
+    "in the sandbox. They run where `everloop gateway` runs, or a chat of yours is open; what was missed is made up "
+    "for, late."
 )
 HEADS = ("ID", "NAME", "DOES", "WHEN", "WHERE", "NEXT", " RUNS")
 SESSION = "cli:direct"
@@ -40,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("disable", "stop it for now"),
         ("run", "run it now, beside its times"),
         ("log", "how its last runs went"),
+        ("hook", "where programs have it run that was made with `hook` as WHEN, and the secret to sign with"),
     ):
         word = words.add_parser(name, help=help)
         word.add_argument("id", metavar="ID", help="its id in the list, or its name")
@@ -71,17 +75,30 @@ FIELDS = (
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     asker = Asker(OWNER, Role.OWNER, SESSION, by_hand=True)
-    async with open_schedules() as schedules:
+    async with open_schedules() as opened:
+        schedules = opened.words
         match arguments.word:
             case "list":
                 rows = await schedules.desk.listed(asker, everyones=arguments.all)
                 terminal.answer(_listed(schedules, rows, arguments.json))
             case "log":
                 terminal.answer(await _log(schedules, asker, arguments.id, arguments.json))
+            case "hook":
+                terminal.answer(await _hook(opened, asker, arguments.id))
             case word:
                 id = getattr(arguments, "id", "")
                 terminal.answer(await schedules.act(asker, word, id, _fields(arguments)))
     return 0
+
+
+async def _hook(opened: OpenSchedules, asker: Asker, id: str) -> str:
+    schedule = (await opened.words.desk.find(asker, id)).schedule
+    if not schedule.hook:
+        raise MailRefused(f"{schedule.name} runs by the clock; one that programs have run is made with `hook` as WHEN")
+    secret = await secret_for(opened.links, schedule.id)
+    if not secret:
+        raise MailRefused("the vault is locked, where the key lies from which its secret is made")
+    return f"POST {path_of(schedule.id)}\n{secret}"
 
 
 def _fields(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     until: float = 0.0  # seconds since 1970, after which it fires no more; 0: no end
     polls: str = ""
     condition: str = ""
+    hook: bool = False  # no clock has it run, but whoever knows its secret
     by_hand: bool = False  # its owner has written it themselves, and no model for them
 
 
@@ -138,8 +139,11 @@ class Firing(Protocol):
     async def fire_schedules(self, owner: str = "") -> list[FiredSchedule]:
         """Have each that is due fire, or pass it over by its policies; of one owner or of all."""
 
-    async def run_schedule(self, id: str, key: str) -> FiredSchedule | None:
-        """Have it fire now, once for this key, beside its times. None: there is none, or it has for this key."""
+    async def run_schedule(self, id: str, key: str, least: float = 0.0) -> FiredSchedule | None:
+        """Have it fire now, once for this key, beside its times. None: there is none, or it has for this key.
+
+        With `least` it counts as one of its times, by its policies: not while it is stopped or over, and so many
+        seconds after the last."""
 
     async def note_look(self, id: str, result: str, holds: bool) -> FiredSchedule | None:
         """A poll has looked. If its condition holds it does what it does, and is over; once, whoever says so again."""

@@ -148,6 +148,8 @@ class ScheduleDesk:
         each = await self._store.turn_cost(schedule.owner)
         if each is None:
             return "What it costs is not known: no turn of yours with a known price has been answered lately."
+        if schedule.hook:
+            return f"A turn of yours costs about ${each:.4f}; how often its hook is called is not known."
         times = self._times_a_month(row)
         return f"It is likely to cost about ${each * times:.2f} a month: {times} turn(s) of about ${each:.4f}."
 
@@ -179,7 +181,7 @@ class ScheduleDesk:
         if asker.role < Role.USER:
             raise MailRefused(GUESTS)
 
-    async def _with(self, schedule: Schedule, fields: Mapping[str, Any], asker: Asker) -> tuple[Schedule, float]:
+    async def _with(self, schedule: Schedule, fields: Mapping[str, Any], asker: Asker) -> tuple[Schedule, float | None]:
         """With these fields in place of its own, and its next time. Raises MailRefused."""
         _check_names(fields)
         plain = {name: value for name, value in fields.items() if name not in ("when", "until", "zone")}
@@ -189,7 +191,7 @@ class ScheduleDesk:
         when: When | None = None
         if "when" in fields or "zone" in fields:
             when = when_of(str(fields.get("when", schedule.when)), schedule.zone, self._clock.now())
-            schedule = structs.replace(schedule, when=when.said, rule=when.rule)
+            schedule = structs.replace(schedule, when=when.said, rule=when.rule, hook=when.hook)
         if "until" in fields:
             until = str(fields["until"] or "")
             ends = moment_of(until, schedule.zone, self._clock.now()) if until else 0.0
@@ -201,14 +203,16 @@ class ScheduleDesk:
         self._check_pace(schedule, due)
         return schedule, due
 
-    def _due(self, schedule: Schedule, when: When | None = None) -> float:
-        """Its next time from now on. Raises BadSchedule."""
+    def _due(self, schedule: Schedule, when: When | None = None) -> float | None:
+        """Its next time from now on; None where no clock has it run. Raises BadSchedule."""
+        if schedule.hook:
+            return None
         when = when or when_of(schedule.when, schedule.zone, self._clock.now())
         return when.first if when.first is not None else self._store.first_time(when.rule, self._clock.now())
 
-    def _check_pace(self, schedule: Schedule, due: float) -> None:
+    def _check_pace(self, schedule: Schedule, due: float | None) -> None:
         """Raises MailRefused."""
-        if not schedule.rule:
+        if due is None or not schedule.rule:
             return
         rules = self._rules()
         least = rules.least_between_turns if schedule.does == "turn" and not schedule.polls else rules.least

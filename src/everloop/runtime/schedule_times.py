@@ -9,8 +9,8 @@ from msgspec import Struct
 from ..errors import BadSchedule
 
 SAID = (
-    "say when as `at 08:00`, `at 2027-01-31 08:00`, `after 20m`, `every 2h` or `cron 0 8 * * 1-5` (minute, hour, "
-    "day, month, weekday)"
+    "say when as `at 08:00`, `at 2027-01-31 08:00`, `after 20m`, `every 2h`, `cron 0 8 * * 1-5` (minute, hour, "
+    "day, month, weekday) or `hook`"
 )
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _PART = re.compile(r"(\d{1,6})\s*(s|min|m|h|d|w)")
@@ -25,6 +25,7 @@ class When(Struct, frozen=True):
     said: str
     rule: str = ""
     first: float | None = None
+    hook: bool = False
 
 
 def when_of(text: str, zone: str, now: float) -> When:
@@ -34,6 +35,8 @@ def when_of(text: str, zone: str, now: float) -> When:
     if len(said) > LONGEST:
         raise BadSchedule(f"this is too long for a time; {SAID}")
     match word.lower():
+        case "hook" if not rest:
+            return When("hook", hook=True)
         case "at":
             return When(said, first=moment_of(rest, zone, now))
         case "after" | "in":

@@ -70,6 +70,8 @@ class ScheduleWords:
             return f"over: {row.over}"
         if not row.enabled:
             return "disabled"
+        if row.schedule.hook:
+            return "when its hook is called"
         times = ", ".join(shown_at(at, row.schedule.zone) for at in self.desk.next_times(row))
         return f"next {times}"
 

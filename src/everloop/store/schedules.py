@@ -117,8 +117,8 @@ class ScheduleRows(Database):
         fired = [await self._do(partial(_fire, id)) for (id,) in await self._ask(_RIPE, owner)]
         return [each for each in fired if each]
 
-    async def run_schedule(self, id: str, key: str) -> FiredSchedule | None:
-        return await self._do(partial(_run_now, id, f"run:{id}:{key}"))
+    async def run_schedule(self, id: str, key: str, least: float = 0.0) -> FiredSchedule | None:
+        return await self._do(partial(_run_now, id, f"run:{id}:{key}", float(least)))
 
     async def note_look(self, id: str, result: str, holds: bool) -> FiredSchedule | None:
         return await self._do(partial(_note_look, id, result[:SHOWN], holds))
@@ -295,16 +295,32 @@ async def _end(ask: Ask, id: str, why: str) -> None:
     await ask("DELETE FROM jobs WHERE id = $1", f"schedule:{id}")
 
 
-async def _run_now(id: str, event: str, ask: Ask) -> FiredSchedule | None:
+async def _run_now(id: str, event: str, least: float, ask: Ask) -> FiredSchedule | None:
     row = await _locked(ask, id)
-    if row is None:
+    if row is None or await ask("SELECT 1 FROM schedule_runs WHERE schedule = $1 AND event = $2", id, event):
         return None
     [(now,)] = await ask("SELECT {now}")
-    due = float(now)
-    state, why = how_it_fires(row.schedule, 0.0, await _barred(ask, row.schedule.owner), False)
-    fired = await _begin(ask, row.schedule, event, due, due, state, why)
-    await ask("UPDATE schedules SET last = $2 WHERE id = $1", id, due)
+    due, schedule = float(now), row.schedule
+    if least and (why := _why_not_now(row, due, least)):
+        return FiredSchedule(id, schedule.name, schedule.owner, "skipped", "", why)
+    is_running = bool(least) and await _is_running(ask, id)
+    state, why = how_it_fires(schedule, 0.0, await _barred(ask, schedule.owner), is_running)
+    fired = await _begin(ask, schedule, event, due, due, state, why)
+    counts = bool(least) and state in ("running", "done")
+    await ask("UPDATE schedules SET last = $2, fires = fires + $3 WHERE id = $1", id, due, int(counts))
+    if counts and schedule.max_runs and row.fires + 1 >= schedule.max_runs:
+        await _end(ask, id, DONE)
     return fired
+
+
+def _why_not_now(row: ScheduleRow, now: float, least: float) -> str:
+    if not row.enabled:
+        return "it is stopped"
+    if row.over:
+        return row.over
+    if row.schedule.until and now > row.schedule.until:
+        return EXPIRED
+    return f"it ran less than {least:g} s ago" if now - row.last < least else ""
 
 
 async def _note_look(id: str, result: str, holds: bool, ask: Ask) -> FiredSchedule | None:

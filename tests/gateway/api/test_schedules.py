@@ -1,9 +1,13 @@
 """Schedules through the API of an open gateway: made, changed, run and removed; nobody's but one's own."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
+from everloop.app.schedule_hooks import path_of, secret_for
+from everloop.app.schedules import open_schedules
+from everloop.channels.webhook.codec import secret_of, signed_headers
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.api.test_setup import opened
 
@@ -49,6 +53,40 @@ async def test_a_schedule_is_made_changed_run_stopped_and_removed(tmp_path: Path
     assert removed == (200, {"told": "tea is removed."})
     assert [each["does"] for each in left["schedules"]] == ["turn"]
     assert model.prompts == []
+
+
+async def test_a_program_that_knows_its_secret_has_a_schedule_run_once_and_nobody_else_does(tmp_path: Path):
+    async with opened(tmp_path, provider=ScriptedModel([])) as door:
+        _, made = await door.send("POST", "/api/schedules", {**WATER, "when": "hook"})
+        _, clocked = await door.send("POST", "/api/schedules", WATER)
+        id, other = made["schedule"]["id"], clocked["schedule"]["id"]
+        async with open_schedules(tmp_path) as schedules:
+            secrets = {each: await secret_for(schedules.links, each) for each in (id, other)}
+
+        async def call(target: str, secret: str, event: str) -> tuple[int, Any]:
+            headers = signed_headers(secret_of(secret), event, time.time(), b"{}")
+            async with door.client.post(path_of(target), data=b"{}", headers=headers) as answer:
+                return answer.status, await answer.json()
+
+        wrong = [
+            await call(id, secrets[other], "a"),
+            await call(other, secrets[other], "a"),  # it runs by the clock alone
+            await call("nothing", secrets[id], "a"),
+            await call("", secrets[id], "a"),
+        ]
+        told = [await call(id, secrets[id], event) for event in ("a", "a", "b")]
+        runs = await door.get(f"/api/schedules/{id}/runs")
+        await door.send("PATCH", f"/api/schedules/{id}", {"enabled": False})
+        stopped = await call(id, secrets[id], "c")
+    assert [status for status, _ in wrong] == [401] * 4
+    assert told == [
+        (202, {"state": "done", "result": ""}),
+        (200, {"state": "known"}),
+        (409, {"state": "skipped", "result": "it ran less than 60 s ago"}),
+    ]
+    assert [run["state"] for run in runs["runs"]] == ["done"]
+    assert stopped == (409, {"state": "skipped", "result": "it is stopped"})
+    assert made["schedule"]["next"] == []
 
 
 async def test_what_is_wrong_is_told_in_a_sentence_and_what_is_not_there_is_not_found(tmp_path: Path):
