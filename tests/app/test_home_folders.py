@@ -5,10 +5,12 @@ from pathlib import Path
 
 import everloop
 from everloop.app.home_folders import DEEP, DEEPEST, LINK, OTHER, HomeFoldersOf, undeclared
+from everloop.app.skills import installed_in
 from everloop.cli.logbook import log_path
 from everloop.core.people import Role
 from everloop.files.folder import Folder
 from everloop.files.inventory import FileInventory
+from everloop.ports import HomeFile
 from everloop.testing import Call, Calls, Say, ScriptedModel
 
 
@@ -72,3 +74,23 @@ async def test_one_persons_folders_go_and_their_lines_in_the_logs_and_nothing_th
     assert (tmp_path / "people" / "web%3Aben" / "workspace" / "a.txt").read_text() == "ben"
     assert (tmp_path / "logs" / "everloop.log").read_text() == "about web:ben\n"
     assert (tmp_path / "logs" / "everloop.log.1").read_text() == ""
+
+
+async def test_what_somebody_has_installed_is_handed_out_with_theirs_and_goes_with_them(tmp_path: Path):
+    for person in ("web:anna", "web:ben", "owner"):
+        folder = installed_in(tmp_path, person) / "greet"
+        folder.mkdir(parents=True)
+        (folder / "SKILL.md").write_text(f"of {person}")
+    folders, found = folders_of(tmp_path), dict[str, list[bytes]]()
+    for person in ("web:anna", "owner", "web:nobody"):
+        found[person] = [await _whole(file) async for file in folders.skills(person)]
+    await folders.remove(["web:anna"], ())
+    assert found == {"web:anna": [b"of web:anna"], "owner": [b"of owner"], "web:nobody": []}
+    left = [installed_in(tmp_path, person).exists() for person in ("web:anna", "web:ben", "owner")]
+    assert left == [False, True, True]
+    assert undeclared(set(os.listdir(tmp_path))) == ""
+
+
+async def _whole(file: HomeFile) -> bytes:
+    assert file.pieces is not None
+    return b"".join([piece async for piece in file.pieces])

@@ -1,25 +1,32 @@
 """MEMORY.md and HISTORY.md as files: whoever edits them, nothing is lost, and no link is followed."""
 
+import asyncio
 import os
+import tempfile
 import time
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from everloop.app.build import memory_files, watched_files
 from everloop.app.memory_files import MemoryFiles
 from everloop.files.folder import Folder
 from everloop.memory.forgetting import forget
+from everloop.memory.lines import lines_of, with_line, without_lines
 from everloop.memory.merging import prints_of
 from everloop.memory.views import LONGEST, views_in
-from everloop.ports.memory import HISTORY, MEMORY, Fact, FactSource, MemoryChange, MemoryDocument
+from everloop.ports.memory import HISTORY, MEMORY, Fact, FactEnd, FactSource, MemoryChange, MemoryDocument
 from everloop.readings.sections import left_out_of
 from everloop.runtime.clock import MACHINE
 from everloop.settings import Settings
 from everloop.store.sqlite import SqliteStore
 from everloop.tools.home import Home
+from tests.effort import in_full
 
 BODY = "# Memory\n\n## Ann\n\n- lives in Rome\n- likes tea\n"
 ROME = Fact("f1", "lives in Rome", FactSource("t", 3, "owner", 1.0), "Ann", 5)
@@ -53,6 +60,11 @@ class Machine:
             name = {"memory": MEMORY, "history": HISTORY}[key]
             made.append(MemoryDocument(name, body, (await self.store.document(owner, name)).version))
         assert await self.store.change_memory(owner, MemoryChange("", "learnt", facts=facts, documents=tuple(made)))
+
+    async def unlearn(self, text: str, body: str) -> None:
+        ended = tuple(FactEnd(fact.id, 9.0) for fact in await self.store.facts("owner") if fact.text == text)
+        document = MemoryDocument(MEMORY, body, (await self.store.document("owner", MEMORY)).version)
+        assert await self.store.change_memory("owner", MemoryChange("", "", ended=ended, documents=(document,)))
 
     async def body(self, name: str = MEMORY) -> str:
         return (await self.store.document("owner", name)).body
@@ -283,3 +295,59 @@ async def test_a_long_memory_is_told_by_what_matters(machine: Machine):
         True,
     )
     assert len(machine.path.read_text()) > 8000  # the file has all of it
+
+
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["agent", "unlearn", "edit", "remove", "sync", "restart", "lose"]), st.integers(0, 1)),
+    max_size=14,
+)
+
+
+async def play(operations: list[tuple[str, int]], folder: Path) -> None:
+    """An agent and two people at two machines, each of whom sees what their file holds."""
+    store = await SqliteStore.connect(folder, synchronous="OFF")
+    try:
+        machines = [Machine(folder / name, store) for name in ("one", "two")]
+        await machines[0].learn(memory="# Memory\n\n- first\n")
+        wanted, numbers = {"first"}, count()
+        for each in machines:
+            await each.files.changed("owner")
+        for operation, which in operations:
+            machine, line = machines[which], f"line {next(numbers)}"
+            held = machine.path.read_text() if machine.path.exists() else ""
+            body = await machine.body()
+            match operation:
+                case "agent":
+                    await machine.learn(Fact(line, line, topic="Memory"), memory=with_line(body, line, "Memory"))
+                    wanted.add(line)
+                case "unlearn" if told := lines_of(body):
+                    await machine.unlearn(told[-1].text, without_lines(body, [told[-1].text]))
+                    wanted.discard(told[-1].text)
+                case "edit" if held:
+                    machine.edit(f"{held}- {line}\n")
+                    wanted.add(line)
+                case "remove" if len(told := lines_of(held)) > 1:
+                    machine.edit("".join(each for each in held.splitlines(True) if each != f"- {told[0].text}\n"))
+                    wanted.discard(told[0].text)
+                case "sync":
+                    await machine.files.sync("owner")
+                case "restart":
+                    machine.files = machine.opened()
+                case "lose":
+                    await machine.files.sync("owner")
+                    machine.path.unlink()
+        for each in (*machines, *machines):
+            await each.files.sync("owner")
+        texts = [await machines[0].body(), *(each.path.read_text() for each in machines)]
+        assert [{line.text for line in lines_of(text)} for text in texts] == [wanted] * 3
+        assert await machines[0].true() - {"first"} == wanted - {"first"}
+    finally:
+        await store.close()
+
+
+@pytest.mark.shortened
+@given(OPERATIONS)
+@settings(deadline=None, max_examples=in_full(300, 12), suppress_health_check=[HealthCheck.too_slow])
+def test_whatever_two_people_and_an_agent_do_no_change_is_lost(operations: list[tuple[str, int]]):
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(play(operations, Path(folder)))

@@ -7,7 +7,7 @@ from everloop.core.tool import ToolCall
 from everloop.memory.material import Excerpt, first_excerpt
 from everloop.ports.conversation import Written
 
-NOON = 1_794_830_400.0
+from .remembering import NOON
 
 
 def person(text: str, author: str = "ann", *more: Part, name: str = "", role: str = "user", **rest) -> UserSaid:

@@ -1,7 +1,6 @@
 """What tests of consolidation share: a time of their own, a model that says what is to be remembered, a way to wait."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,14 +10,15 @@ from everloop.ports import Store
 from everloop.runtime.scheduler import POLL
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 
+NOON = 1_794_830_400.0  # when no day ends soon
 EXTRACTS = "You keep the memory of an assistant."
 
 
 class QuickClock:
     """A time that a test moves on; whoever sleeps is awake in a moment."""
 
-    def __init__(self, now: float = 0.0) -> None:
-        self.time = now or time.time()
+    def __init__(self) -> None:
+        self.time = NOON
         self.slept: Counter[float] = Counter()
         self.slow = False  # whether a minute is one
 

@@ -23,6 +23,9 @@ from .material import Excerpt, MaterialLine
 
 NOTES = "Notes"  # the heading of what has no other
 TITLE = "# History\n\n"
+FULL = 60_000  # characters of MEMORY.md, after which further facts are found when they are meant, and stand not there
+LONG = 400_000  # characters of HISTORY.md
+DAY = 86400.0
 WHY = "a conversation was consolidated"
 WHY_RAW = "a conversation was kept as it was said: no model could tell what to remember of it"
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
@@ -57,7 +60,9 @@ def learned(saved: SavedMemory, excerpt: Excerpt, known: Sequence[Fact], topics:
         line = excerpt.lines[each.entry - 1]
         old = known[each.replaces - 1] if each.replaces else None
         fact = _fact(each, line, excerpt, topics, place)
-        found.append(Lesson(fact, old.id if old and _may_replace(fact, old, excerpt) else ""))
+        comes_later = fact.since > line.at + DAY  # until then the other is true
+        ends = old is not None and not comes_later and _may_replace(fact, old, excerpt)
+        found.append(Lesson(fact, old.id if old and ends else ""))
     return found
 
 
@@ -92,6 +97,8 @@ def change_for(
         old = true.pop(lesson.replaces, None)
         if old:
             ended.append(FactEnd(old.id, fact.since or fact.source.at, fact.id))
+        if len(body) > FULL and not old:
+            fact = structs.replace(fact, topic="")
         if fact.topic:
             body = (
                 replaced_line(body, old.text, fact.text, fact.topic) if old else with_line(body, fact.text, fact.topic)
@@ -100,7 +107,7 @@ def change_for(
     documents = [MemoryDocument(MEMORY, body, state.memory.version)] if body != state.memory.body else []
     if entry := _entry(excerpt, redact(history)):
         past = state.history
-        documents.append(MemoryDocument(HISTORY, (past.body or TITLE) + entry, past.version))
+        documents.append(MemoryDocument(HISTORY, shorter(past.body or TITLE) + entry, past.version))
     owner = excerpt.owner if excerpt.owner != excerpt.principal else ""
     return MemoryChange(
         author="",
@@ -113,6 +120,13 @@ def change_for(
         spent=spent,
         job=job,
     )
+
+
+def shorter(history: str) -> str:
+    """Without its oldest entries, where there are very many: they stand in earlier versions."""
+    if len(history) <= LONG:
+        return history
+    return TITLE + history[-LONG // 2 :].partition("\n")[2]
 
 
 def said_so(fact: str, own: str, who: str = "") -> str:

@@ -16,7 +16,7 @@ def apply_patch_tool(workspace: Workspace, changes: Changes) -> Tool:
         patch: Annotated[str, "A unified diff, or: *** Begin Patch, *** Update File: path, @@, lines that begin with a "
                               "space, - or +, *** Add File: path, *** Delete File: path, *** End Patch"],
         context: CallContext,
-        expected_sha: Annotated[dict[str, str] | None, "For some paths, how the sha256 of the file must begin"] = None,
+        expected_sha: Annotated[dict[str, str] | None, "By path, how its sha256 must begin"] = None,
     ) -> Result:  # fmt: skip
         """Change, add, move and delete text files. Nothing is changed unless the whole patch fits."""
         from .patch_worker import apply  # takes its time, and not every model patches

@@ -28,12 +28,12 @@ def edit_file_tool(changes: Changes) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=changes.scene, undoable=True)
     async def edit_file(
         path: Annotated[str, "Path in the workspace"],
-        old_text: Annotated[str, "Exactly as it stands there"],
-        new_text: Annotated[str, "What takes its place"],
+        old_text: Annotated[str, "The text to replace, exactly as it stands there"],
+        new_text: Annotated[str, "The text to put in its place"],
         context: CallContext,
         expected_sha: ExpectedSha = None,
     ) -> Result:
-        """Replace one piece of a text file. old_text has to occur there once."""
+        """Replace one piece of a text file; old_text must occur in it only once."""
         seen = await changes.look(path, LARGEST)
         text = text_of(path, seen)
         old, new = as_lines_end(text, old_text, new_text)

@@ -28,13 +28,13 @@ def find_files_tool(
 
     @tool(Effect.READ, seconds=_SECONDS + 10, permission=Role.USER)
     async def find_files(
-        pattern: Annotated[str, "As *.py or docs/**/*.md; without a slash in every folder"],
+        pattern: Annotated[str, "Such as *.py or docs/**/*.{md,txt}; without a slash, in every folder"],
         context: CallContext,
         path: Annotated[str, "The folder to search; or skill:NAME"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
         offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
-        """Find files by name, in a folder and all below it."""
+        """Find files by name, in a folder and all below it. Links end with @ and are not followed."""
         spot = await paths.find(path, context)
         path, times, speaking = spot.path, await spot.marks.times(), set[str]()
         glob = glob_of(spot.workspace, pattern)

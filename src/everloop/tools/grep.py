@@ -48,9 +48,9 @@ def grep_tool(
         include: Annotated[str, "Only such files, as *.py or src/**/*.{js,ts}"] = "",
         ignore_case: bool = False,
         context: Annotated[int, Meta(ge=0, le=20, description="Lines to show around each")] = 0,
-        files_only: Annotated[bool, "Name only the files in which it occurs"] = False,
+        files_only: Annotated[bool, "Only name the files"] = False,
     ) -> Result:
-        """Search the text of files."""
+        """Search files. Each line found is told as path:number:line."""
         if not pattern or len(pattern) > 5000:
             raise ToolError("the pattern is empty" if not pattern else "the pattern is longer than 5,000 characters")
         spot = await paths.find(path, call)

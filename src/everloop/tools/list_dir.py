@@ -31,7 +31,7 @@ def list_dir_tool(
         path: Annotated[str, "Path in the workspace; . is the workspace itself, skill: all skills"] = ".",
         offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:
-        """List a folder by name: folders end with /, links with @, files have their size in bytes."""
+        """List a folder: folders end with /, links with @, files have their size in bytes."""
         if path.rstrip("/") == PREFIX:
             return "\n".join(f"{name}/" for name in await paths.all(context)) or "[there are no skills]"
         spot = await paths.find(path, context)

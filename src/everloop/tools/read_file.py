@@ -77,7 +77,7 @@ def read_file_tool(
     async def read_file(
         path: Annotated[str, "Path in the workspace, or a file:… or skill:… reference"],
         context: CallContext,
-        offset: Annotated[int, Meta(ge=1, description="First line, counted from 1")] = 1,
+        offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1,
         limit: Annotated[int, Meta(ge=1, description="Lines at most")] = 2000,
         column: Annotated[
             int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in a very long first line")

@@ -21,7 +21,7 @@ _SECONDS = 600.0
 def send_file_tool(workspace: Workspace, keeper: KeepsFiles) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, scene=workspace.name, seconds=_SECONDS)
     async def send_file(path: Annotated[str, "Path in the workspace"], context: CallContext) -> Shown:
-        """Give a file of the workspace to the person, with your answer, as it is now."""
+        """Give a file of the workspace to the person, with your answer."""
         media, size = await keep(workspace, keeper, path, context.principal)
         return Shown(f"{path} ({size:,} bytes, {media.mime}) goes with the answer.", made=(media,))
 

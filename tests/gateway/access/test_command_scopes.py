@@ -28,6 +28,13 @@ FORMS = {
     "/skill show weather": "read",
     "/skill accept weather": "approve",
     "/skill refuse weather": "approve",
+    "/memory": "read",
+    "/memory help": "",
+    "/memory show": "read",
+    "/memory search 4711": "read",
+    "/memory log": "read",
+    "/memory forget 4711": "read",
+    "/memory restore 1": "read",
     "/approve": "read",
     "/approve abcd": "approve",
     "/approve abcd no": "approve",
@@ -165,7 +172,7 @@ def test_the_command_that_is_found_is_the_one_whose_scope_is_looked_at():
         assert scope_of(text) == (found.right_to(rest_of(text)).scope if found else "")
 
 
-GUESTS = {"/budget", "/keys", "/help", "/new", "/stop", "/undo", "/session", "/skill"}
+GUESTS = {"/budget", "/keys", "/help", "/new", "/stop", "/undo", "/session", "/skill", "/memory"}
 
 
 async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):

@@ -10,8 +10,8 @@ LONGEST_BODY = 20_000
 MOST = 60  # that are told; the others are found by list_dir
 LIST = "list_dir with the path skill:"
 HOW = (
-    "# Skills\n\nHow some tasks are done. When one fits, or a message begins with /skill NAME, first read its location "
-    "with read_file and follow it. Commands find its folder in $SKILL_NAME (capitals, _ for -).\n"
+    "# Skills\n\nHow tasks are done. When one fits, or a message begins with /skill NAME, first read its location with "
+    "read_file and follow it. In commands its folder is $SKILL_NAME (capitals, _ for -).\n"
     '<skills location="skill:NAME/SKILL.md">'
 )
 
