@@ -27,11 +27,14 @@ from .year import open_store
 DAY = 86400.0
 BEGAN = datetime(2026, 1, 1, tzinfo=ZoneInfo("UTC")).timestamp()
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata")
-TIMES = ("30 2 * * *", "0 0 * * *", "0 8 * * 1-5", "15 1,13 * * *", "0 */6 * * *")
+# A year is long enough with few times of the day, if there are many schedules for each.
+TIMES = in_full(
+    ("30 2 * * *", "0 */12 * * *"), ("30 2 * * *", "0 0 * * *", "0 8 * * 1-5", "15 1,13 * * *", "0 */6 * * *")
+)
 POINTS = ("schedule.claimed", "schedule.posted")
 # In the short form the days around the changes of the clocks; in full the year, more than 10,000 fires.
 DAYS = in_full([range(365)], [range(87, 88), range(297, 298)])
-COPIES = in_full(2, 1)
+COPIES = in_full(3, 1)
 
 
 def schedules() -> list[Schedule]:
@@ -120,6 +123,7 @@ async def simulation(home: Any, tmp_path: Path) -> AsyncIterator[Simulation]:
 
 
 @pytest.mark.shortened
+@pytest.mark.timeout(in_full(900, 120))
 async def test_a_year_of_schedules_is_told_once_and_whole(simulation: Simulation):
     store = await open_store(simulation.place, simulation.clock)
     made, expected = schedules(), Counter[str]()
