@@ -33,7 +33,7 @@ async def test_one_looks_edits_goes_back_and_forgets(person: Person):
     await remember(person)
     file = person.home / "workspace" / "memory" / MEMORY
     told = (await person.run("memory")).out
-    assert "2 facts are true, 0 no longer" in told
+    assert "Facts: 2 true, 0 no longer" in told
     assert str(file.parent) in told
     assert await person.run("memory", "show") == Ran(0, BODY, "")
     file.write_text(BODY.replace("Rome", "Oslo"))

@@ -9,6 +9,7 @@ import everloop
 from everloop.app import open_desk
 from everloop.core.mail import Address, Inbound, Notice, Said
 from everloop.core.message import said
+from everloop.core.people import Role
 from everloop.ports.jobs import Job
 from everloop.ports.memory import HISTORY, MEMORY
 from everloop.providers.models import given as given_model
@@ -121,8 +122,10 @@ async def test_jobs_and_guests_alone_are_not_remembered(tmp_path: Path):
         gus = Inbound(Address.parse("api:gus"), "e1", Said(said("I live in Rome"), "gus", "api:gus"), "gus")
         await agent.tell(gus)
         await model.called(2)
+        await pass_time(clock)  # its answer is written
         await pass_time(clock, 3600)
         await settled(agent.store, "owner", "gus")
+        assert await agent.store.unconsolidated(0.0, 1, 10) == []  # they were looked at
         versions = [await agent.store.memory_version(owner) for owner in ("owner", "gus")]
     assert (extractions(model), versions) == ([], [0, 0])
 
@@ -192,3 +195,19 @@ async def test_two_conversations_at_once_are_consolidated_and_further_ones_leave
                 await pass_time(clock, 10)
         await settled(agent.store)
     assert states == [*[("waiting", "others are consolidated first")] * 2, *[("working", "")] * 2]
+
+
+async def test_what_somebody_says_to_the_owner_s_bot_is_their_memory_and_not_the_owner_s(tmp_path: Path):
+    model, clock = remembering(about_places), QuickClock()
+    where = Address.parse("platform:discord/@7")
+    async with open_desk(tmp_path / "home", provider=model, clock=clock, roles={"discord:7": Role.USER}) as agent:
+        await agent.tell(Inbound(where, "e1", Said(said("I live in Rome"), "discord:7", str(where)), "owner"))
+        await model.called(1)
+        await pass_time(clock)  # its answer is written
+        await pass_time(clock, 3600)
+        await settled(agent.store, "owner", "discord:7")
+        kept = {who: [each.text for each in await agent.store.facts(who)] for who in ("owner", "discord:7")}
+        spent = [(row.name, row.calls) for row in await agent.store.used("person", 0.0) if row.calls]
+    assert kept == {"owner": [], "discord:7": ["The user lives in Rome"]}
+    assert len(extractions(model)) == 1
+    assert dict(spent)["discord:7"] >= 1

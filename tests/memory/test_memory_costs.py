@@ -1,5 +1,6 @@
 """What remembering costs, who pays for it, and what happens when nobody can, or no model answers."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,8 +35,12 @@ def in_order(lines: Sequence[Line]):
 
 
 async def results(agent: Any, owner: str = "owner") -> list[tuple[str, str]]:
-    rows = [row for row in await agent.store.jobs(owner) if row.job.kind == "consolidate"]
-    return [(row.state, row.result.split(":")[0]) for row in rows]
+    """Of all consolidations, when none is being worked on."""
+    while True:
+        rows = [row for row in await agent.store.jobs(owner) if row.job.kind == "consolidate"]
+        if all(row.state != "working" for row in rows):
+            return sorted((row.state, row.result.split(":")[0]) for row in rows)
+        await asyncio.sleep(0.01)
 
 
 async def test_it_is_told_as_memory_and_what_a_day_may_use_bounds_it(tmp_path: Path):
@@ -65,6 +70,7 @@ async def test_what_a_person_may_spend_bounds_it_too_and_later_is_not_never(tmp_
         await agent.store.set_limit("ann", "month", Limit(tokens=12_000))
         await agent.tell(Inbound(where, "e1", Said(said(WORDS), "ann", str(where)), "ann"))
         await model.called(1)
+        await pass_time(clock)  # its answer is written
         await pass_time(clock, 3600)
         await pass_time(clock, 3600)
         refused, calls = await results(agent, "ann"), len(extractions(model))

@@ -197,3 +197,12 @@ async def test_the_memory_of_a_conversation_that_another_s_bot_has_brought_is_it
     assert await store.hidden(thread) == set()
     await store.change_memory("owner", change(hidden=((thread, 2),)))
     assert await store.hidden(thread) == {2}
+
+
+async def test_who_forgets_hides_what_they_said_in_a_conversation_that_another_s_bot_has_brought(store: Store):
+    thread = await conversation(store)
+    known = structs.replace(ROME, source=FactSource(thread, 1, "ann", 100.0))
+    await store.change_memory("ann", change(facts=(known,)))
+    await store.change_memory("ann", change(removed=("f1",), hidden=((thread, 1), (thread, 2))))
+    assert await store.hidden(thread) == {1}  # and no other entry, for none of them tells what is theirs
+    assert await store.facts("ann", ended=True) == []

@@ -17,27 +17,28 @@ from everloop.files.folder import Folder
 from everloop.ports.rows import Commit, Lease, Taint, Untaint
 from everloop.store.sqlite import SqliteStore
 from everloop.tools.bootstrap import FILES, Bootstrap
-from everloop.tools.prompt_files import Beside, WatchedFiles
-from everloop.tools.skill_files import SkillFiles
+from everloop.tools.prompt_files import Beside, OwnersFiles, WatchedFiles
+from everloop.tools.skill_files import SkillFiles, is_skill_file
 from everloop.tools.tainted import Tainted
 from everloop.tools.workspace import Workspace
 
 LETTER = Inbound(Address("cli", "direct"), "e", Said(said("hi"), "owner", "cli:direct"))
-OPERATIONS = st.lists(
-    st.sampled_from(
-        ["begin", "evil", "evil", "plant", "end", "end unseen", "edit", "add", "look", "yes", "no", "restart", "other"]
-    ),
-    max_size=25,
-)
+DEEDS = ["begin", "evil", "evil", "plant", "end", "end unseen", "edit", "add", "remove", "look", "yes", "no"]
+OPERATIONS = st.lists(st.sampled_from([*DEEDS, "restart", "other"]), max_size=25)
+SKILL = "skills/one/SKILL.md"
+FILE = st.sampled_from(["USER.md", SKILL, "skills/new/SKILL.md"])
 
 
 class Home:
     """A home with two houses, one of which drives a conversation that has read strangers' words."""
 
-    def __init__(self, folder: Path, store: SqliteStore, lease: Lease) -> None:
+    def __init__(self, folder: Path, store: SqliteStore, lease: Lease, file: str = "USER.md") -> None:
         self.workspace = folder / "workspace"
-        self.workspace.mkdir()
-        (self.workspace / "USER.md").write_text("at first")
+        for name in ("USER.md", SKILL):
+            (self.workspace / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.workspace / name).write_text("at first")
+        self.file = self.workspace / file
+        self.file.parent.mkdir(parents=True, exist_ok=True)
         self._files = Folder(folder / "files")
         self._store = store
         self._lease = lease
@@ -53,14 +54,16 @@ class Home:
 
         workspace = Workspace(self.workspace)
         tainted = Tainted(self._store, str(self.workspace), ended)
-        return WatchedFiles(Bootstrap(workspace), workspace, self._store, tainted, self._files)
+        source = OwnersFiles(Bootstrap(workspace), SkillFiles(workspace))
+        return WatchedFiles(source, workspace, self._store, tainted, self._files)
 
     async def commit(self, **what) -> None:
         committed = await self._store.commit(self._lease, Commit(**what))
         self._lease.epoch, self._lease.head = committed.epoch, committed.head
 
     async def do(self, operation: str) -> None:
-        file, number = self.workspace / "USER.md", next(self._numbers)
+        file, number = self.file, next(self._numbers)
+        now = file.read_text() if file.exists() else ""
         match operation:
             case "begin":
                 await self.mine.look()
@@ -69,7 +72,7 @@ class Home:
             case "evil" if self.open or self.running:
                 file.write_text(f"evil-{number}.")
             case "plant" if self.open or self.running:
-                file.write_text(file.read_text() + f"\nevil-{number}.")
+                file.write_text(now + f"\nevil-{number}.")
             case "end" if self.open:
                 await self.mine.look(closely=True)
                 await self.commit(untaints=[Untaint(self.open.pop(), time.time())])
@@ -82,7 +85,9 @@ class Home:
             case "edit":
                 file.write_text(f"mine-{number}.")
             case "add":
-                file.write_text(file.read_text() + f"\nmine-{number}.")
+                file.write_text(now + f"\nmine-{number}.")
+            case "remove":
+                file.unlink(missing_ok=True)
             case "look":
                 await self.mine.look()
             case "other":
@@ -103,14 +108,16 @@ class Home:
                 self.accepted |= set((held.found.content or b"").decode().split())
 
     def told(self) -> set[str]:
-        return {word for house in (self.mine, self.other) for each in house.sections() for word in each.text.split()}
+        accepted = [state.content or b"" for house in (self.mine, self.other) for state in house.accepted.values()]
+        sections = [each.text for house in (self.mine, self.other) for each in house.sections()]
+        return {word for text in (*sections, *(each.decode() for each in accepted)) for word in text.split()}
 
 
-async def play(operations: list[str]) -> None:
+async def play(operations: list[str], file: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = await SqliteStore.connect(Path(folder), synchronous="OFF")
         try:
-            home = Home(Path(folder), store, Lease((await store.receive(LETTER)).thread))
+            home = Home(Path(folder), store, Lease((await store.receive(LETTER)).thread), file)
             await home.mine.look()
             for operation in operations:
                 await home.do(operation)
@@ -129,15 +136,15 @@ async def settle(home: Home) -> None:
     await home.mine.look()
     await home.do("no")
     assert await home.mine.held() == []
-    (home.workspace / "USER.md").write_text("mine-last.")
+    home.file.write_text("mine-last.")
     await home.mine.look()
     assert "mine-last." in home.told()
 
 
-@given(OPERATIONS)
+@given(OPERATIONS, FILE)
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_strangers_words_are_never_told_before_a_yes_and_a_persons_are_in_the_end(operations: list[str]):
-    asyncio.run(play(operations))
+def test_strangers_words_are_never_told_before_a_yes_and_a_persons_are_in_the_end(operations: list[str], file: str):
+    asyncio.run(play(operations, file))
 
 
 def test_the_check_notices_a_look_that_was_left_out():
@@ -198,9 +205,8 @@ async def test_files_that_nobody_has_seen_yet_are_accepted_all(tmp_path: Path):
     store = await SqliteStore.connect(tmp_path)
     home = Home(tmp_path, store, Lease("none"))
     await home.mine.look()
-    assert [(row.name, row.held) for row in await store.watched(str(home.workspace))] == [
-        (name, None) for name in sorted(FILES)
-    ]
+    rows = [row for row in await store.watched(str(home.workspace)) if not is_skill_file(row.name)]
+    assert [(row.name, row.held) for row in rows] == [(name, None) for name in sorted(FILES)]
     await store.close()
 
 

@@ -18,8 +18,6 @@ from msgspec import Struct
 
 from ..core.people import OWNER, is_chat
 from ..errors import SettingsError
-from ..memory.learning import Changed, tell_nobody
-from ..memory.remembering import Remembering
 from ..ports import (
     Archive,
     Arrivals,
@@ -75,7 +73,7 @@ from ..tools.web_fetch import web_fetch_tool
 from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
 from .brought_tools import NAME, BroughtTools, Joined
-from .redaction import redacted
+from .later_memory import LaterMemory, MemoryChanged
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint  # takes its time, and few have plugins
@@ -149,7 +147,7 @@ def build_tools(
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
     clock: Clock = MACHINE,
-    memory_changed: Changed = tell_nobody,
+    memory_changed: MemoryChanged | None = None,
     facts: FactFinder | None = None,
     skills: SkillFolders | None = None,
     clerk: ScheduleClerk | None = None,
@@ -186,7 +184,6 @@ def build_tools(
     )
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
-    remembering = Remembering(store, clock, redacted, memory_changed) if store else None
     web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
     built_in = [
         *file_tools(seen, files, max_chars, marks, skills),
@@ -196,7 +193,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *(memory_tools(remembering) if remembering and settings.memory.enabled else ()),
+        *(memory_tools(LaterMemory(store, clock, memory_changed)) if store and settings.memory.enabled else ()),
         *([recall_tool(facts, store, max_chars)] if store and facts else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),

@@ -76,7 +76,7 @@ async def _status(records: Records, asked: argparse.Namespace) -> tuple[Any, str
     if not found.version:
         return told, "Nothing is remembered yet."
     lines = [
-        f"{found.facts} facts are true, {found.ended} no longer; {found.marked} come from strangers' words.",
+        f"Facts: {found.facts} true, {found.ended} no longer; {found.marked} of them from strangers' words.",
         f"The files lie in {found.folder}: MEMORY.md ({found.lines} lines) and HISTORY.md. You may edit them.",
         found.recall,
     ]

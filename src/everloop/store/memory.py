@@ -45,6 +45,11 @@ _ADD = (
     "importance = excluded.importance, since = excluded.since, until = excluded.until, "
     "replaced_by = excluded.replaced_by, marked = excluded.marked, version = excluded.version"
 )
+_HIDE = (
+    "INSERT INTO hidden_entries(thread, seq, owner) SELECT id, CAST($2 AS {int}), owner FROM threads WHERE id = $1 "
+    "AND (owner = $3 OR EXISTS (SELECT 1 FROM facts WHERE owner = $3 AND thread = $1 AND seq = CAST($2 AS {int}))) "
+    "ON CONFLICT DO NOTHING"
+)
 _LEFT = "NOT EXISTS (SELECT 1 FROM sessions s WHERE s.key = t.session AND s.thread = t.id)"
 _WAITING = f"""SELECT t.id, t.owner, t.session, t.consolidated, t.head, e.at, {_LEFT}
     FROM threads t JOIN entries e ON e.thread = t.id AND e.seq = t.head
@@ -260,20 +265,14 @@ async def _add(ask: Ask, owner: str, version: int, fact: Fact) -> None:
 
 
 async def _forget(ask: Ask, owner: str, change: MemoryChange) -> None:
+    for thread, seq in change.hidden:  # first: a fact tells what of another's conversation is its principal's
+        await ask(_HIDE, thread, seq, owner)
     if change.removed:
         for table, column in (("facts", "id"), ("fact_words", "fact"), ("fact_vectors", "fact")):
             await ask(f"DELETE FROM {table} WHERE owner = $1 AND {column} {_THEM}", owner, list_of(change.removed))
         await ask("UPDATE memories SET removed = version WHERE owner = $1", owner)
         ends = f"UPDATE facts SET replaced_by = '' WHERE owner = $1 AND replaced_by {_THEM}"
         await ask(ends, owner, list_of(change.removed))
-    for thread, seq in change.hidden:
-        await ask(
-            "INSERT INTO hidden_entries(thread, seq, owner) SELECT id, CAST($2 AS {int}), owner FROM threads "
-            "WHERE id = $1 AND owner = $3 ON CONFLICT DO NOTHING",
-            thread,
-            seq,
-            owner,
-        )
     for name in DOCUMENTS if change.forgets else ():
         await _blank(ask, owner, name, change.forgets)
 
