@@ -75,7 +75,7 @@ def specs(folder: Path) -> dict[str, ToolSpec]:
     """Every tool that a house can have."""
     chosen = load(folder, {}, {"tools": {"web": {"search": {"url": "http://search.example"}}}})
     files = Folder(folder / "files")
-    never = dict.fromkeys(("store", "keeper", "credentials", "facts"), NEVER_ASKED)
+    never = dict.fromkeys(("store", "keeper", "credentials", "facts", "clerk"), NEVER_ASKED)
     made = build_tools(folder, folder / "ws", chosen, files, LocalBus(), 8000, **never)
     return {tool.spec.name: tool.spec for tool in (*made.tools, *made.personal)}
 

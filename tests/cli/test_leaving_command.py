@@ -53,7 +53,7 @@ async def test_all_that_is_somebodys_is_written_and_nothing_of_others(person: Pe
     assert (said["place"], said["text"].split()[0]) == ("fake:room", canary("anna", "group"))
     tables = sorted(name for name in written if name.startswith("tables/"))
     assert " ".join(Path(name).stem for name in tables) == (
-        "accounts grants jobs logins sessions snapshots threads tokens usage users vault"
+        "accounts grants jobs logins schedules sessions snapshots threads tokens usage users vault"
     )
     rows = written["tables/tokens.csv"].decode().splitlines()
     assert rows[1].startswith(f"{canary('anna', 'token')},read,20")

@@ -142,6 +142,10 @@ async def live(door: Door, role: Role) -> Recorded:
                 kept.add("ref", *re.findall(r"file:[0-9a-f]{12,64}", await answer.text()))
         async with client.get("/api/memory/facts") as answer:
             kept.add("fact", *(each["id"] for each in (await answer.json())["facts"]))
+        planned = {"when": "every 2h", "text": text, "does": "message", "session": rows[0]["session"]}
+        async with client.post("/api/schedules", json=planned) as answer:
+            assert answer.status == 201
+            kept.add("schedule", (await answer.json())["schedule"]["id"])
         kept.add("person", PEOPLE[role])
     async with open_records(door.home) as records:
         kept.add("token", *(each.id for each in await records.store.tokens(PEOPLE[role])))
@@ -150,7 +154,12 @@ async def live(door: Door, role: Role) -> Recorded:
 
 
 KINDS = {"ref": ("ref",), "session": ("session",), "thread": ("thread",), "path": ("path",), "who": ("person",)}
-KINDS |= {"id": ("thread", "approval", "person", "token"), "account": ("person",), "of": ("person",), "file": ("ref",)}
+KINDS |= {
+    "id": ("thread", "approval", "person", "token", "schedule"),
+    "account": ("person",),
+    "of": ("person",),
+    "file": ("ref",),
+}
 LISTED = "ids"  # of facts
 FILLED: dict[str, Any] = {
     "q": WORD,
@@ -170,6 +179,7 @@ FILLED: dict[str, Any] = {
     "archived": True,
     "key": "sk-canary-of-another",
     "value": "sk-canary-of-another",
+    "when": "every 2h",
 }
 # What is asked for beside that is nobody's: how much of it, in which order, what is to be set.
 NAMES_NOTHING = {
@@ -194,6 +204,7 @@ NAMES_NOTHING = {
         "open_to",
         "pinned",
     ),
+    *("does", "zone", "misfire", "overlap", "retries", "max_runs", "until", "polls", "condition", "enabled"),
     *("place", "places", "prompt", "provider", "replace", "replaces", "role", "scopes", "title", "tokens", "tools"),
 }
 
@@ -267,9 +278,9 @@ async def test_the_one_finds_all_of_it_and_so_the_tests_below_would_see_it(door:
             found = await answers(client, asked, kept)
         seen = {re.sub(r"file:\w+|[0-9a-f]{16}", "*", path) for _, path, _, _ in found}
         assert {"/api/sessions", "/api/search", "/api/sessions/*", "/api/sessions/*/entries", "/api/files/*"} <= seen
-        assert {"/api/workspace/file", "/api/approvals", "/api/sessions/*/trace"} <= seen
+        assert {"/api/workspace/file", "/api/approvals", "/api/sessions/*/trace", "/api/schedules"} <= seen
         assert {"/api/memory/facts", "/api/memory/document", "/api/memory/difference"} <= seen
-        kinds = ["approval", "fact", "path", "person", "ref", "response", "session", "thread", "token"]
+        kinds = ["approval", "fact", "path", "person", "ref", "response", "schedule", "session", "thread", "token"]
         assert (len(kept.answers) > 5, sorted(kept.ids)) == (True, kinds)
 
 

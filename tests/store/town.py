@@ -21,6 +21,7 @@ from everloop.ports.directory import Person
 from everloop.ports.jobs import Job
 from everloop.ports.permission import Grant
 from everloop.ports.rows import Commit, Lease, Spent
+from everloop.ports.schedules import Schedule
 from everloop.runtime.deletions import Deletions
 from everloop.runtime.erasures import Erasures
 from everloop.runtime.membership import Membership
@@ -91,6 +92,8 @@ class Town:
         await store.keep_grant(grant)
         letter = Inbound(at, "later", Said(said(canary(name, "job")), id, str(at)), id)
         await store.add_job(Job(f"job of {name}", "reminder", 1e12, id, letter=letter))
+        planned = {"owner": id, "name": canary(name, "plan"), "does": "message", "session": str(at)}
+        await store.add_schedule(Schedule(id=f"plan of {name}", text=canary(name, "plan"), **planned), 1e12, 9)
         waits = Said(said(canary(name, "letter")), id, str(at), reply_to=ReplyTo(canary(name, "replyto")))
         await store.receive(Inbound(at, f"{name}2", waits, id))
         await store.search(id, "canary")

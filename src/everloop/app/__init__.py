@@ -2,7 +2,8 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections import ChainMap
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -19,7 +20,9 @@ from ..memory.embedding import KIND as EMBED
 from ..memory.embedding import FactEmbedding
 from ..memory.recall import Recall
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
+from ..ports.channel import Hook
 from ..ports.jobs import DELETE, ERASE
+from ..ports.schedules import COMMAND, POLL
 from ..ports.tools import Tool
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.acting import Acting, ForEveryone, ForOne, ForSpeakers
@@ -65,6 +68,9 @@ from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
 from .policies import PolicyRules, policy_of
 from .recall import HouseEmbedder, how_recalled
+from .schedule_hooks import NAME as SCHEDULES
+from .schedule_hooks import ScheduleHooks
+from .schedules import rules_of, scheduled_deeds
 from .skill_desk import SkillDesk
 from .spans import tell_a_collector
 from .subagents import seat_caps, task_limits
@@ -209,6 +215,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     leave = live.now.toolset.leave
     children = Children(toolbox, bus, store, lambda: task_limits(live.now.settings.agents), leave)
+    deeds = scheduled_deeds(store, bus, people, toolbox, lambda: live.now.settings, live.now.toolset.forget)
     driver = Driver(
         store,
         bus,
@@ -218,7 +225,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         gallery=Gallery(files, fit),
         steering=settings.agents.defaults.steering,
         people=people,
-        ended=_together(titles.note, tell_a_collector(settings, store, given.http, supervisor, stack)),
+        ended=_together(
+            _together(titles.note, deeds.note), tell_a_collector(settings, store, given.http, supervisor, stack)
+        ),
         files=builder.prompt_files,
         clock=clock,
         approvers=Approvers(store, traits, given.roles),
@@ -260,6 +269,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         channels=lambda: sorted(builder.open_channels),
         memory=memory,
         skills=SkillDesk(home, builder.skills, store),
+        schedules=builder.schedules,
     )
     longest = settings.agents.defaults.max_message_chars
     consolidation = HouseConsolidation(
@@ -291,14 +301,16 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, look_at_own)).end)
     await stack.enter_async_context(lanes)
     embedding = FactEmbedding(store, embedder, clock, given.whose)
-    work = {**workers(store, home, deletions, erasures), KIND: titles.work}
+    scheduled = {COMMAND: deeds.run_command, POLL: deeds.look}
+    work = {**workers(store, home, deletions, erasures), KIND: titles.work, **scheduled}
     if given.whose:
-        work = {DELETE: deletions.work, ERASE: erasures.work}
+        work = {DELETE: deletions.work, ERASE: erasures.work, **scheduled}
     if given.embeds:
         work[EMBED] = embedding.work
         supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     supervisor.start("memory", partial(consolidation.run, work))  # this ends after the lanes, too
+    stack.push_async_callback(supervisor.start("schedules", deeds.run).end)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)
@@ -310,6 +322,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         configured = ConfiguredChannels(opened, channels, network, rules.admission, names)
         await stack.enter_async_context(configured.open())
         stack.push_async_callback(supervisor.start("channels", configured.watch).end)
+    schedule_hooks = ScheduleHooks(store, bus, clock, opened.links, lambda: rules_of(live.now.settings))
+    own_hooks: dict[str, Sequence[Hook]] = {SCHEDULES: schedule_hooks.hooks}
     return House(
         opened=opened,
         bus=bus,
@@ -330,7 +344,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
         own_keys=own_keys,
         credentials=credentials,
-        hooks=channels.hooks,
+        hooks=ChainMap(own_hooks, channels.hooks),
         traits=traits,
         configured=configured,
         network=network,

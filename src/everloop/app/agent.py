@@ -52,6 +52,7 @@ class Agent:
         self.credentials = house.credentials  # that people keep for their tools
         self.memory = house.memory  # of everybody, by their principal
         self.skills = SkillDesk(house.opened.home, house.builder.skills, house.store)  # that people have
+        self.schedules = house.builder.schedules  # of people: what is to happen later, or again and again
         self._live = house.live
         self._supervisor = house.supervisor
         self._bus = house.bus

@@ -52,6 +52,7 @@ from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
 from .recall import NO_EMBEDDER
+from .schedules import schedules_in
 from .settled import SettledSections
 from .skills import HouseSkills
 from .subagents import TaskBriefer
@@ -127,6 +128,8 @@ class Builder:
         self.own = Home(opened.home)  # of which nobody sees anything
         stack.callback(self.own.close)
         self._store = opened.store
+        self._settings = opened.settings
+        self.schedules = schedules_in(opened.store, bus, given.clock or MACHINE, lambda: self._settings)
         self.budgets = BudgetControl(opened.store)  # of the owner, who tries models
         self._storage = storage
         self._bus = bus
@@ -285,6 +288,7 @@ class Builder:
             memory_changed=self.memory_changed,
             facts=self._facts,
             skills=self.skills,
+            clerk=self.schedules,
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:

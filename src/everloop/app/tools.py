@@ -48,6 +48,7 @@ from ..runtime.clock import MACHINE
 from ..settings import Search, Settings
 from ..tools.browse import QuotaOf
 from ..tools.credentials import EXEC, FETCH, CredentialBox, credential_tools
+from ..tools.cron import ScheduleClerk, cron_tool
 from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
 from ..tools.history import history_tools
@@ -151,6 +152,7 @@ def build_tools(
     memory_changed: MemoryChanged | None = None,
     facts: FactFinder | None = None,
     skills: SkillFolders | None = None,
+    clerk: ScheduleClerk | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -198,6 +200,7 @@ def build_tools(
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
         *([spawn_tool(profiles_of(settings.agents), plain_profile(settings.agents))] if store else ()),
+        *([cron_tool(clerk, shell.risk_of_command)] if clerk else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))

@@ -75,6 +75,10 @@ COMMANDS = {
         "show what is remembered, search it, edit it, go back to an earlier version, forget",
         ("status", "log", "show", "diff", "restore", "search", "facts", "forget", "edit"),
     ),
+    "cron": CliCommand(
+        "show, make and change your schedules: what the agent does later, or again and again",
+        ("list", "add", "edit", "remove", "enable", "disable", "run", "log", "hook"),
+    ),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),
     "files": CliCommand(

@@ -17,6 +17,7 @@ from ..ports.events import (
     LetterTaken,
     OutcomeUnknown,
     PermissionAsked,
+    ScheduleFired,
     SubagentCompleted,
     SubagentProgress,
     SubagentSpawned,
@@ -211,6 +212,8 @@ class Terminal:
                     self.note(f"({text})")
             case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone() | TitleGiven() | ConversationDeleted():
                 pass
+            case ScheduleFired():
+                pass  # what it tells is shown where it is told
             case PermissionAsked() | OutcomeUnknown() | TurnEnded() | AnswerGiven():
                 pass  # whoever has asked shows these
             case _:

@@ -31,6 +31,7 @@ class Finished(Struct, frozen=True, gc=False):
     files: tuple[Made, ...] = ()  # that its tools have made or shown, each as it was last
     unknown: tuple[str, ...] = ()  # what a person is told of calls of which nobody knows whether they took effect
     cut: str = ""  # what had been said of an answer that was stopped or broke off
+    source: str = ""  # what of the house began it
 
 
 class UndoProgress(Struct, gc=False):
@@ -182,6 +183,7 @@ class Turn:
             files=tuple(self.files.values()),
             unknown=tuple(self.unknown),
             cut=cut,
+            source=self.source,
         )
 
     def count(self, entry: ModelSaid) -> None:

@@ -201,6 +201,17 @@ class SubagentCompleted(_Event, frozen=True, gc=False):
     cost: float | None
 
 
+class ScheduleFired(_Event, frozen=True, gc=False):
+    """A schedule has done what it does in this conversation: begun a turn, told something, run a command. It is no
+    entry of the log, and its `seq` is 0."""
+
+    name = "executed"
+    schedule: str
+    title: str
+    state: str
+    result: str = ""
+
+
 class TurnEnded(_Event, frozen=True, gc=False):
     """It is over, and committed."""
 
@@ -301,6 +312,7 @@ Event = (
     | SubagentSpawned
     | SubagentProgress
     | SubagentCompleted
+    | ScheduleFired
     | TurnEnded
     | ConversationDeleted
     | AnswerGiven

@@ -22,6 +22,7 @@ from .memory import Memory
 from .outbox import Outgoing, SentAnswers
 from .polled import Polled
 from .removal import Removal
+from .schedules import Firing, Schedules
 from .taints import Taints
 from .tasks import Tasks
 from .vault import Secrets
@@ -58,6 +59,8 @@ class Store(
     FileRecords,
     Jobs,
     Leases,
+    Schedules,
+    Firing,
     ListeningStates,
     StateBoxes,
     Memory,

@@ -185,6 +185,23 @@ COMMANDS = {
             "Show who answers here, how full the conversation is, what it cost; tasks, jobs, channels",
             right=Right(Role.USER, "read"),
         ),
+        SlashCommand(
+            "/cron",
+            "Show your schedules; `/cron help` tells how one is made",
+            "[WORD …]",
+            right=Right(Role.USER, "read"),
+            given=Right(Role.USER),
+            words={
+                "list": Subcommand("your schedules, the next first", right=Right(Role.USER, "read")),
+                "log": Subcommand("how its last runs went", "ID", Right(Role.USER, "read")),
+                "add": Subcommand("make one, which answers here", "WHEN turn|message|command: TEXT", Right(Role.USER)),
+                "edit": Subcommand("change one", "ID WHEN turn|message|command: TEXT", Right(Role.USER)),
+                "run": Subcommand("run one now", "ID", Right(Role.USER)),
+                "enable": Subcommand("let it run again", "ID", Right(Role.USER)),
+                "disable": Subcommand("stop it for now", "ID", Right(Role.USER)),
+                "remove": Subcommand("remove it", "ID", Right(Role.USER)),
+            },
+        ),
         SlashCommand("/help", "Show available commands", right=_EVERYBODY),
     )
 }

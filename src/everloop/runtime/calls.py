@@ -221,6 +221,10 @@ class Toolbox:
         returned = await self._returned(thread.answer, place, told.text, context.principal)
         return await self._with_more(returned, told, context.principal)
 
+    async def hidden(self, context: CallContext, told: Shown) -> Shown:
+        """A result without the secrets of whom it is for."""
+        return await self._hidden(context, told)
+
     async def _hidden(self, context: CallContext, told: Shown) -> Shown:
         return await self._hides.hide(context.user, told) if self._hides and self._hides.has(context.user) else told
 

@@ -29,12 +29,14 @@ from .allotments import Allotments
 from .approvals import Approvals
 from .budgets import BudgetRules
 from .clock import MACHINE
+from .cron_command import CronCommand
 from .deletions import Deletions
 from .key_command import Kept, KeyCommand, nothing_kept
 from .membership import Membership, role_given
 from .memory_commands import MemoryCommands
 from .models import Models
 from .persona_commands import PersonaCommands
+from .schedule_words import ScheduleWords
 from .session_commands import SessionCommands, sentence
 from .sessions import BUSY, Sessions
 from .skill_command import SkillCommand
@@ -81,6 +83,7 @@ class SlashCommands:
         memory: OwnMemory | None = None,
         skills: SkillBook | None = None,
         channels: Callable[[], Sequence[str]] = no_channels,
+        schedules: ScheduleWords | None = None,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -98,6 +101,7 @@ class SlashCommands:
         self._skills = SkillCommand(skills)
         self._tasks = TaskCommands(store, clock)
         self._status = StatusCommand(store, models, channels)
+        self._cron = CronCommand(schedules)
 
     def find(self, text: str) -> SlashCommand | None:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
@@ -170,6 +174,8 @@ class SlashCommands:
             case "/status":
                 usual = await self._personas.model(inbound, letter, role)
                 return CommandEffect(inbound, "none", await self._status.tell(inbound, letter, role, usual))
+            case "/cron":
+                return CommandEffect(inbound, "none", await self._cron.tell(rest, inbound, letter, role))
             case "/usage" if rest:
                 return CommandEffect(inbound, "none", await self._usage.tell(rest, letter, role))
             case "/usage":

@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 from ..errors import Postponed, StoreError
 from ..ports import Bus, Clock, Jobs, Leases
+from ..ports.events import ScheduleFired
 from ..ports.jobs import JobRow
+from ..ports.schedules import FiredSchedule, Firing
 
 _log = logging.getLogger("everloop.scheduler")
 
@@ -26,7 +28,7 @@ AT_ONCE = 4  # pieces of work, in this process
 Worker = Callable[[JobRow], Coroutine[Any, Any, str]]
 
 
-class JobStore(Jobs, Leases, Protocol):
+class JobStore(Jobs, Leases, Firing, Protocol):
     """What it asks of the store."""
 
 
@@ -87,6 +89,8 @@ class Scheduler:
         while threads := await self._store.fire(self._owner):
             for thread in threads:
                 self._bus.wake(thread)
+        for fired in await self._store.fire_schedules(self._owner):
+            tell_of(fired, self._bus)
         if self._working >= AT_ONCE:
             return []
         return await self._store.claim_jobs(self._workers.keys(), self._seconds, self._owner)
@@ -149,3 +153,12 @@ class Scheduler:
             await self._store.let_go(self._lease)
         except StoreError as error:
             _log.warning("the lease on jobs is left to run out: %s", error)
+
+
+def tell_of(fired: FiredSchedule, bus: Bus) -> None:
+    """What a schedule has posted is read, and who looks on is told; after its commit."""
+    if not fired.thread:
+        return
+    bus.wake(fired.thread)
+    if fired.state in ("running", "done", "failed"):
+        bus.publish(ScheduleFired(fired.thread, 0, fired.schedule, fired.name, fired.state, fired.result))

@@ -278,6 +278,14 @@ class MemorySection(_Section, frozen=True):
     tokens_per_day: Annotated[int, Meta(ge=0)] = 200_000  # of each principal; 0: as their budgets say
 
 
+class SchedulesSection(_Section, frozen=True):
+    """What people have the agent do later, or again and again."""
+
+    timezone: str = ""  # whose clock is meant where none is named, as Europe/Berlin; "": the machine's
+    most_per_person: Annotated[int, Meta(ge=0, le=10_000)] = 50
+    least_seconds: Annotated[int, Meta(ge=1)] = 300  # between two turns of one schedule
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -303,6 +311,7 @@ class Settings(_Section, frozen=True):
     skills: SkillsSection = SkillsSection()
     voice: VoiceSection = VoiceSection()
     memory: MemorySection = MemorySection()
+    schedules: SchedulesSection = SchedulesSection()
     telemetry: Telemetry = Telemetry()
 
 

@@ -66,6 +66,18 @@ BELONGINGS: tuple[Belonging, ...] = (
         order="id",
         told="jobs",
     ),
+    Belonging(
+        table="schedules",
+        erase="delete",
+        export=("id", "session", "made", "enabled", "fires", "last", "over", "body"),
+        names="body",
+        told="schedules",
+    ),
+    Belonging(
+        table="schedule_runs",
+        erase="delete",
+        export=("schedule", "due", "begun", "state", "result", "cost", "ended"),
+    ),
     Belonging(table="grants", erase="delete", names="body", export=("at", "until", "runs", "body"), told="grants"),
     Belonging(table="taints", erase="delete"),
     Belonging(table="watched", erase="delete", key="place"),  # by the folder of their workspace

@@ -25,6 +25,7 @@ from .listening import ListeningRows
 from .memory import MemoryRows
 from .outbox import OutboxRows
 from .polled import PolledRows
+from .schedules import ScheduleRows
 from .search import SearchRows
 from .secrets import SecretRows
 from .taints import TaintRows
@@ -43,6 +44,7 @@ class ColdStore(
     ArchiveRows,
     SearchRows,
     JobRows,
+    ScheduleRows,
     TaintRows,
     TaskRows,
     GrantRows,

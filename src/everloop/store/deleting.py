@@ -27,6 +27,7 @@ from .codec import list_of
 from .database import Ask, Database
 from .file_references import digits_in
 from .jobs import ADD
+from .schedules import remove_schedule
 
 GONE = "This conversation was deleted."  # what a letter is answered that was sent into it before, and comes again
 DELETED = "deleted"  # the kind of such a letter
@@ -66,6 +67,7 @@ _OF_TIMERS = (f"DELETE FROM sessions WHERE key {_THEM}", f"DELETE FROM threads W
 _OF_SESSIONS = f"DELETE FROM reply_contexts WHERE session {_THEM}"
 _JOBS = f"DELETE FROM jobs WHERE session {_THEM} AND state IN ('waiting', 'working') RETURNING body"
 _JOBS_OVER = f"DELETE FROM jobs WHERE session {_THEM}"
+_SCHEDULES = f"SELECT id FROM schedules WHERE session {_THEM}"
 # Also one that holds elsewhere, if it was given with a call of this conversation: its like is then asked about again.
 _GRANTS = "DELETE FROM grants WHERE body LIKE $1 OR body LIKE $2"
 _BRANCHES = "SELECT id, begins FROM threads WHERE parent = $1 ORDER BY begins DESC, id{lock}"
@@ -173,4 +175,6 @@ async def _forget_beside(ask: Ask, threads: Sequence[str], sessions: Sequence[st
         await ask(statement, timers)
     jobs: Sequence[Any] = await ask(_JOBS, list_of(sessions))
     await ask(_JOBS_OVER, list_of(sessions))
+    for (id,) in await ask(_SCHEDULES, list_of(sessions)):
+        await remove_schedule(ask, id)
     return [body for (body,) in jobs]

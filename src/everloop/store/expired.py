@@ -13,6 +13,9 @@ _EXPIRED = {
     "grants": "DELETE FROM grants WHERE until <= {now} - CAST($1 AS {real}) RETURNING id",
     "tokens": "DELETE FROM tokens WHERE until > 0 AND until <= {now} - CAST($1 AS {real}) RETURNING id",
     "jobs": "DELETE FROM jobs WHERE state IN ('done', 'failed') AND until <= {now} - CAST($1 AS {real}) RETURNING id",
+    "schedules": "DELETE FROM schedules WHERE over_at > 0 AND over_at <= {now} - CAST($1 AS {real}) RETURNING id",
+    "runs of schedules": "DELETE FROM schedule_runs WHERE state <> 'running' AND begun <= {now} - CAST($1 AS {real}) "
+    "RETURNING schedule",
     "letters of deleted conversations": "DELETE FROM inbox WHERE kind = 'deleted' AND ended <> 0 "
     "AND at <= {now} - CAST($1 AS {real}) AND id < (SELECT max(id) FROM inbox) RETURNING id",  # no number comes twice
     "visits": "DELETE FROM web_sessions WHERE until <= {now} RETURNING id",

@@ -42,7 +42,7 @@ _FREE = "until <= CASE state WHEN 'working' THEN {elapsed} ELSE {now} END"
 # What another is at may have been left: that is looked at more closely when it is claimed.
 _DUE = (
     "SELECT 1 FROM jobs WHERE state IN ('waiting', 'working') AND due <= {now} "
-    f"AND ({_FREE} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('', KINDS)) "
+    f"AND ({_FREE} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('schedule', KINDS)) "
     "AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
 )
 _OPEN = "state IN ('waiting', 'working') AND due <= {now} AND session = ''"

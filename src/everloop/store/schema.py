@@ -370,6 +370,22 @@ MIGRATIONS: Migrations = [
         # Those that work for others are few among many.
         "CREATE INDEX threads_children ON threads(spawned_by) WHERE spawned_by <> ''",
     ],
+    [
+        # Schedules that people make, each beside its job, and their runs: see ports/schedules.py.
+        """CREATE TABLE schedules(
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, body TEXT NOT NULL, made {real} NOT NULL,
+            enabled {int} NOT NULL DEFAULT 1, fires {int} NOT NULL DEFAULT 0, last {real} NOT NULL DEFAULT 0,
+            over TEXT NOT NULL DEFAULT '', over_at {real} NOT NULL DEFAULT 0){clustered}""",
+        "CREATE INDEX schedules_owner ON schedules(owner)",
+        """CREATE TABLE schedule_runs(
+            schedule TEXT NOT NULL, event TEXT NOT NULL, owner TEXT NOT NULL, due {real} NOT NULL,
+            begun {real} NOT NULL, state TEXT NOT NULL, result TEXT NOT NULL DEFAULT '',
+            thread TEXT NOT NULL DEFAULT '', channel TEXT NOT NULL DEFAULT '', cost {real},
+            ended {real} NOT NULL DEFAULT 0, attempts {int} NOT NULL DEFAULT 0,
+            PRIMARY KEY(schedule, event)){clustered}""",
+        # Those that are not over yet are few.
+        "CREATE INDEX schedule_runs_open ON schedule_runs(channel, event) WHERE state = 'running'",
+    ],
 ]
 
 

@@ -53,7 +53,7 @@ def message_tool(
     async def message(
         text: Annotated[str, "What to say there"],
         context: CallContext,
-        session: Annotated[str, "Where: its key, channel:chat; a wrong one is answered with those there are"] = "",
+        session: Annotated[str, "Where: its key, channel:chat"] = "",
         to: Annotated[str, "Or to whom: me, or a person's name"] = "",
         channel: Annotated[str, "With to: on which channel, if not the last"] = "",
         files: Annotated[list[str] | None, "Paths to send along"] = None,

@@ -93,6 +93,7 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "settings/people",
             "settings/audit",
             "settings/personas",
+            "settings/schedules",
             f"t/{thread}",
             "c/abcdef",
         ):

@@ -321,6 +321,7 @@ VIEWS = (
     View("memory versions", "#/settings/memory", ".memory .document", to_versions),
     View("people", "#/settings/people", ".people article"),
     View("personas", "#/settings/personas", "article[data-persona]"),
+    View("schedules", "#/settings/schedules", "form.tile select"),
     View("persona", "#/settings/personas", "article[data-persona]", edit_persona),
     View("skills", "#/settings/skills", "article[data-skill]"),
     View("skill", "#/settings/skills", "article[data-skill]", look_at_skill),

@@ -13,6 +13,7 @@ from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
 from ...ports.listening import ChannelRow
 from ...ports.remembering import OwnMemory
+from ...ports.schedules import Asker, Schedule, ScheduleRow, ScheduleRun
 from ...ports.skills import SkillInstaller
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, TurnAgent
@@ -266,6 +267,37 @@ class OfferedModels(Protocol):
         ...
 
 
+class ScheduleMaker(Protocol):
+    """Makes and changes schedules for people. Raises MailRefused."""
+
+    async def create(self, asker: Asker, fields: Mapping[str, Any], key: str = "") -> ScheduleRow: ...
+
+    async def edit(self, asker: Asker, id: str, fields: Mapping[str, Any]) -> ScheduleRow: ...
+
+    async def enable(self, asker: Asker, id: str, enabled: bool) -> ScheduleRow: ...
+
+    async def remove(self, asker: Asker, id: str) -> Schedule: ...
+
+    async def listed(self, asker: Asker) -> list[ScheduleRow]: ...
+
+    async def find(self, asker: Asker, id: str) -> ScheduleRow: ...
+
+    async def log(self, asker: Asker, id: str, limit: int = 20) -> list[ScheduleRun]: ...
+
+    def next_times(self, row: ScheduleRow, count: int = 3) -> list[float]: ...
+
+    async def monthly_cost(self, row: ScheduleRow) -> str: ...
+
+
+class ScheduleBook(Protocol):
+    @property
+    def desk(self) -> ScheduleMaker: ...
+
+    async def act(self, asker: Asker, action: str, id: str, fields: Mapping[str, Any], key: str = "") -> str:
+        """Do it, and say what came of it. Raises MailRefused."""
+        ...
+
+
 class ApiAgent(GatewayAgent, Protocol):
     """What the page's API needs beside."""
 
@@ -337,6 +369,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def skills(self) -> SkillInstaller: ...
+
+    @property
+    def schedules(self) -> ScheduleBook: ...
 
     @property
     def channels(self) -> ChannelBook: ...

@@ -10,7 +10,7 @@ export const told = spoken({
   erased: (name) => `${name} is erased`, went: "This was removed:", done: "Done", erasing: "being erased",
   kinds: {
     person: "Person", accounts: "Accounts", codes: "Codes", tokens: "Tokens", "ways to log in": "Ways to log in", "browsers logged in": "Browsers logged in", secrets: "Secrets", conversations: "Conversations", entries: "Entries",
-    "entries in the search index": "Entries in the search index", snapshots: "Snapshots", letters: "Letters", "answers in the outbox": "Answers in the outbox", jobs: "Jobs", grants: "Grants",
+    "entries in the search index": "Entries in the search index", snapshots: "Snapshots", letters: "Letters", "answers in the outbox": "Answers in the outbox", jobs: "Jobs", schedules: "Schedules", grants: "Grants",
     "messages in groups": "Messages in groups", files: "Files", "files in the workspace": "Files in the workspace", "copies of the store": "Copies of the store",
   },
 });

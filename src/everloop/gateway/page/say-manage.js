@@ -16,6 +16,7 @@ export const told = spoken({
     skills: ["Skills", "What it knows how to do"],
     personas: ["Personas", "Who it is at which channel, server or chat"],
     memory: ["Memory", "What it remembers of you, and from where"],
+    schedules: ["Schedules", "What it does later, or again and again"],
     channels: ["Channels", "Where people speak with the agent"],
     outbox: ["Outbox", "Answers that were not delivered"],
     people: ["People", "Who may speak with it, roles, accounts"],

@@ -35,6 +35,7 @@ export const labels = spoken({
   "gateway.sockets_per_user": "WebSockets per user", "gateway.bytes_per_user": "File storage per user (older name)", "files.url": "Storage (S3 address)", "files.endpoint": "S3 endpoint", "files.region": "S3 region", "files.access_key": "S3 access key", "files.secret_key": "S3 secret key",
   "files.max_bytes": "Largest file (bytes)", "files.quota": "File storage per person (bytes)", "files.guest_quota": "File storage per guest (bytes)", "files.link_seconds": "Signed links hold for (seconds)", "gateway.request_seconds": "Request timeout (seconds)",
   "agents.defaults.memory_window": "Messages before they are remembered", "memory.enabled": "Remember conversations", "memory.idle_minutes": "Remember after silence of (minutes)", "memory.tokens_per_day": "Tokens a day for remembering, each",
+  "schedules.timezone": "Time zone of schedules", "schedules.most_per_person": "Schedules per person", "schedules.least_seconds": "Seconds between scheduled turns",
   "voice.model": "Voice message model", "voice.api_base": "Voice server address", "voice.language": "Spoken language", "voice.max_seconds": "Longest voice message (seconds)", "voice.minute_price": "Dollars a minute of speech",
   "telemetry.otlp_endpoint": "OpenTelemetry endpoint", "telemetry.otlp_headers": "OpenTelemetry headers", "telemetry.content": "Send contents with traces",
 });

@@ -25,6 +25,7 @@ from ...ports.events import (
     LetterTaken,
     OutcomeUnknown,
     PermissionAsked,
+    ScheduleFired,
     SubagentCompleted,
     SubagentProgress,
     SubagentSpawned,
@@ -163,6 +164,9 @@ class ClientFeed:
                 self._finish(where, event)
             return
         at = told.at
+        if isinstance(event, ScheduleFired):  # which has no place in the log
+            self._put(event_frame(Where(session, thread, at or 0), event))
+            return
         if at is None or seq > at:
             told.at = seq
         match event:

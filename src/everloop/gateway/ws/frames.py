@@ -11,7 +11,17 @@ from msgspec import Meta, Struct
 
 from ...core.log import ModelSaid
 from ...ports.conversation import Written
-from ...ports.events import AnswerPiece, CallMeasured, CommandDone, Draft, Event, SummaryBegan, SummaryWritten, Warned
+from ...ports.events import (
+    AnswerPiece,
+    CallMeasured,
+    CommandDone,
+    Draft,
+    Event,
+    ScheduleFired,
+    SummaryBegan,
+    SummaryWritten,
+    Warned,
+)
 from ...ports.permission import Allowance, Approval
 from ...readings.visible import UNSEEN
 from ..file_links import told_with_links
@@ -114,6 +124,7 @@ NEEDS: dict[Any, str] = {
 
 # What is not named here is of the agent.
 CATEGORIES: Mapping[type[Event], str] = {
+    ScheduleFired: "cron",
     SummaryBegan: "context",
     SummaryWritten: "context",
     Warned: "warning",
