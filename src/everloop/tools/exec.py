@@ -162,10 +162,10 @@ def exec_tool(shell: Shell) -> Tool:
         outside=shell.networked,
     )
     async def run(
-        command: Annotated[str, "The command, as for bash -c"],
+        command: Annotated[str, "As for bash -c"],
         context: CallContext,
         timeout: Annotated[int, "Seconds at most", Meta(ge=1)] = _SECONDS,
-        cwd: Annotated[str, "The folder to run it in"] = ".",
+        cwd: Annotated[str, "Folder"] = ".",
         background: Annotated[bool, "Do not wait; see exec_output"] = False,
         why: Annotated[str, "What it is for"] = "",
     ) -> Shown:

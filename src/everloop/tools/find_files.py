@@ -28,9 +28,9 @@ def find_files_tool(
 
     @tool(Effect.READ, seconds=_SECONDS + 10, permission=Role.USER)
     async def find_files(
-        pattern: Annotated[str, "Such as *.py or docs/**/*.{md,txt}; without a slash, in every folder"],
+        pattern: Annotated[str, "As docs/**/*.{md,txt}; without a slash, in every folder"],
         context: CallContext,
-        path: Annotated[str, "The folder to search; or skill:NAME"] = ".",
+        path: Annotated[str, "Folder; or skill:NAME"] = ".",
         order: Annotated[Literal["name", "newest"], "What comes first"] = "name",
         offset: Annotated[int, Meta(ge=1, description="First to show, from 1")] = 1,
     ) -> Result:

@@ -44,8 +44,8 @@ def grep_tool(
     async def grep(
         pattern: Annotated[str, "A regular expression (Python's)"],
         call: CallContext,
-        path: Annotated[str, "A folder with all below it, or a file; or skill:NAME"] = ".",
-        include: Annotated[str, "Only such files, as *.py or src/**/*.{js,ts}"] = "",
+        path: Annotated[str, "Folder or file; or skill:NAME"] = ".",
+        include: Annotated[str, "Such as src/**/*.{js,ts}"] = "",
         ignore_case: bool = False,
         context: Annotated[int, Meta(ge=0, le=20, description="Lines to show around each")] = 0,
         files_only: Annotated[bool, "Only name the files"] = False,

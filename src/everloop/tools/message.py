@@ -55,7 +55,7 @@ def message_tool(
         context: CallContext,
         session: Annotated[str, "Where: its key, channel:chat"] = "",
         to: Annotated[str, "Or to whom: me, or a person's name"] = "",
-        channel: Annotated[str, "With to: on which channel, if not the last"] = "",
+        channel: Annotated[str, "With to: on which channel"] = "",
         files: Annotated[list[str] | None, "Paths to send along"] = None,
     ) -> str:
         """Tell something in another conversation of this person's, or to a person. Nobody answers it here."""

@@ -80,7 +80,7 @@ def read_file_tool(
         offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1,
         limit: Annotated[int, Meta(ge=1, description="Lines at most")] = 2000,
         column: Annotated[
-            int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in a very long first line")
+            int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in the first line")
         ] = 1,
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""

@@ -9,7 +9,7 @@ from ..ports.tools import CallContext, Result, Shown, Tool
 from .changes import LARGEST_KEPT, Changes, check_sha
 from .decorator import tool
 
-ExpectedSha = Annotated[str | None, "Only if its sha256 begins so; empty: if there is no file. Usually left out"]
+ExpectedSha = Annotated[str | None, "If its sha256 begins so; empty: if none is there"]
 
 
 def write_file_tool(changes: Changes) -> Tool:
