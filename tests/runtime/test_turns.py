@@ -306,6 +306,7 @@ async def test_help_lists_the_commands(house):
             "one\n"
             "/kill N — End the work at a task, by its number in /tasks\n"
             "/status — Show who answers here, how full the conversation is, what it cost; tasks, jobs, channels\n"
+            "/cron [WORD …] — Show your schedules; `/cron help` tells how one is made\n"
             "/help — Show available commands"
         )
 

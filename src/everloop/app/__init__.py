@@ -309,8 +309,8 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         work[EMBED] = embedding.work
         supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
-    supervisor.start("memory", partial(consolidation.run, work))  # this ends after the lanes, too
-    stack.push_async_callback(supervisor.start("schedules", deeds.run).end)
+    supervisor.start("memory", partial(consolidation.run, work))  # these end after the lanes, too
+    supervisor.start("schedules", deeds.run)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)

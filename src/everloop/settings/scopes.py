@@ -22,6 +22,7 @@ NEEDS: dict[Path, tuple[str, ...]] = {
     ("agents", "defaults", "fallbacks"): _ANSWERS,
     ("agents", "defaults", "small_model"): _ANSWERS,
     ("agents", "defaults", "embedding_model"): ("read",),
+    ("agents", "profiles"): _ALL,  # as personas
     ("models",): _ANSWERS,
     ("personas",): _ALL,  # what the agent is told, who answers, with which tools
     ("providers",): _ANSWERS,

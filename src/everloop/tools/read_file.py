@@ -79,9 +79,7 @@ def read_file_tool(
         context: CallContext,
         offset: Annotated[int, Meta(ge=1, description="First line, from 1")] = 1,
         limit: Annotated[int, Meta(ge=1, description="Lines at most")] = 2000,
-        column: Annotated[
-            int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in the first line")
-        ] = 1,
+        column: Annotated[int, Meta(ge=1, le=_LONGEST_LINE, description="Where to begin in the first line")] = 1,
     ) -> Result:
         """Read text, pdf, docx or xlsx, or look at an image. A long text is read in parts: each says how to go on."""
         if context.role < Role.USER and not path.startswith(("file:", PREFIX)):

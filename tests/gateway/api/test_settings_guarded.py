@@ -155,6 +155,19 @@ PLAIN = [
     "files.guest_quota",
     "files.link_seconds",
     "gateway.request_seconds",
+    "agents.defaults.memory_window",
+    "agents.tasks.at_once",
+    "agents.tasks.depth",
+    "agents.tasks.open",
+    "agents.tasks.per_person",
+    "agents.tasks.rounds",
+    "agents.tasks.steps",
+    "memory.enabled",
+    "memory.idle_minutes",
+    "memory.tokens_per_day",
+    "schedules.least_seconds",
+    "schedules.most_per_person",
+    "schedules.timezone",
 ]
 
 

@@ -196,7 +196,18 @@ async def test_on_a_phone_manage_is_a_list_then_a_page_and_back(browser: Any, tm
         await page.set_viewport_size({"width": 1300, "height": 800})
         await page.wait_for_selector("nav.pages [aria-current]:has-text('Models')")
     assert (groups, hidden, title, back) == (["Agent", "Reach", "House"], True, "Access", True)
-    assert pages == ["Models", "Behaviour", "Tools", "Skills", "Memory", "Personas", "Channels", "Outbox", *HOUSE]
+    assert pages == [
+        "Models",
+        "Behaviour",
+        "Tools",
+        "Skills",
+        "Memory",
+        "Personas",
+        "Schedules",
+        "Channels",
+        "Outbox",
+        *HOUSE,
+    ]
 
 
 HOUSE = ["People", "Access", "Attachments", "Usage", "Audit", "Health", "Server", "All settings"]
