@@ -82,7 +82,7 @@ FORMS = {
 
 
 OTHERS = (
-    *("/model", "/persona", "/skill", "/compact", "/approve", "/deny", "/usage", "/session"),
+    *("/cron", "/model", "/persona", "/skill", "/compact", "/approve", "/deny", "/usage", "/session"),
     *("/tasks", "/kill", "/status"),
 )
 
