@@ -145,6 +145,16 @@ async def house(openings, gated_send) -> Any:
         door.described = await (await client.get("/openapi.json")).json()
         listed = await (await client.get("/api/sessions")).json()
         kept = await (await client.post("/api/files", data=b"some words")).json()
+        for n in range(12):
+            reminder = {
+                "when": "every 1d",
+                "text": "drink",
+                "session": "page:0",
+                "does": "message",
+                "name": f"water-{n}",
+            }
+            assert (await client.post("/api/schedules", json=reminder)).status == 201
+        schedules = (await (await client.get("/api/schedules")).json())["schedules"]
     async with open_records(door.home) as records:
         await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
         await give_up(records.store, *map(str, range(12)))
@@ -157,6 +167,7 @@ async def house(openings, gated_send) -> Any:
         "^/api/grants/ id": ["ab12"],
         "^/api/keys/ name": ["openai"],
         "^/api/outbox/ id": undelivered,
+        "^/api/schedules/ id": [each["id"] for each in schedules],
         "^/api/workspace/ query.path": put_into(door.home / "workspace"),
         "^/api/users/ id": ["owner", "web:7"],
     }
@@ -187,6 +198,7 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         *("/api/skills", "/api/skill-reviews"),  # of an archive
         *("/api/skills/{name}", "/api/skills/{name}/change"),  # that is there
         "/api/users/{id}/erase",  # with their name
+        "/api/schedules",  # nor words that say when
         "/api/subagents/{id}/stop",  # nor a task that is open
         "/api/me/keys/{name}",  # the owner's are the house's
         "/api/me/credentials/{name}",  # nobody guesses a host
