@@ -33,6 +33,7 @@ async def test_what_the_gateway_itself_runs_for_long_is_supervised_and_seen(tmp_
         "fact vectors",
         "scheduler",
         "memory",
+        "schedules",
         "titles",
         "channels",
         "hub",

@@ -108,7 +108,7 @@ class ConsolidationPlanner:
         if due and not await self._is_worth_it(waiting, principal, written):
             await self._store.pass_over(thread, after, head)
             return ""
-        job = Job(f"{CONSOLIDATE}:{thread}:{head}", CONSOLIDATE, self._clock.now(), principal, payload=thread)
+        job = Job(f"{CONSOLIDATE}:{thread}:{head}", CONSOLIDATE, waiting.active, principal, payload=thread)
         if due and await self._store.add_job(job):
             return job.id
         self._seen[thread] = seen
