@@ -101,10 +101,7 @@ def _stage(state: str, head: int, mail: int, body: str | None) -> TaskStage:
         return "waiting"
     if not head or body is None:
         return "queued" if mail else "stopped"
-    match decode(body):
-        case ModelSaid():
-            return "done"
-        case GaveUp():
-            return "failed"
-        case _:
-            return "stopped"
+    last = decode(body)
+    if isinstance(last, ModelSaid):
+        return "done"
+    return "failed" if isinstance(last, GaveUp) else "stopped"
