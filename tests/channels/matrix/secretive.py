@@ -50,6 +50,13 @@ class Secretive(Somebody):
         rooms = self.client.rooms
         await self.until(lambda _: any({*users} <= room.users.keys() - room.invited_users for room in rooms.values()))
 
+    async def reaches(self, room: str) -> None:
+        """Begin a session with every device there. The homeserver tells of one a moment before it has its keys, and their
+        client would pass over it."""
+        async with asyncio.timeout(PATIENCE):
+            while missing := self.client.get_missing_sessions(room):
+                await self.client.keys_claim(missing)
+
     async def withhold_key(self, room: str) -> list[dict[str, Any]]:
         """What is said from now on has a key that nobody has yet. Returns what would bring it to them."""
         client = self.client

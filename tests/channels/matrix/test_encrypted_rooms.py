@@ -113,6 +113,7 @@ async def test_with_a_new_login_it_goes_on_though_the_vaults_key_is_lost(bot: Bo
         channel = bot.channel(Locked(memory))
         async with bot.listening(anna.user, channel=channel) as listener:
             await anna.until(lambda me: bot.account.device in me.client.device_store[bot.user])
+            await anna.reaches(room)
             await anna.say(room, "two")
             (heard,) = await listener.hears(1)
             await channel.send(part_for(heard, CANARY * 3))
@@ -137,6 +138,7 @@ async def test_who_has_no_keys_says_nothing_in_clear_and_answers_once_there_are(
         channel = bot.channel(Memory())  # the extra is installed, and the gateway is begun again
         async with bot.listening(anna.user, channel=channel, resume=listener.resume) as later:
             await anna.until(lambda me: bot.account.device in me.client.device_store[bot.user])
+            await anna.reaches(room)
             await anna.say(room, "and now?")
             (second,) = await later.hears(1)
             await channel.send(part_for(second, "I do"))
