@@ -51,8 +51,8 @@ class Secretive(Somebody):
         await self.until(lambda _: any({*users} <= room.users.keys() - room.invited_users for room in rooms.values()))
 
     async def reaches(self, room: str) -> None:
-        """Begin a session with every device there. The homeserver tells of one a moment before it has its keys, and their
-        client would pass over it."""
+        """Begin a session with every device there. The homeserver tells of one a moment before it has its keys, and
+        their client would pass over it."""
         async with asyncio.timeout(PATIENCE):
             while missing := self.client.get_missing_sessions(room):
                 await self.client.keys_claim(missing)
