@@ -30,8 +30,9 @@ HOARD = "import mmap; m = mmap.mmap(-1, 300 << 20); m[::4096] = bytes(76800); pr
 
 
 def groups_or_skip() -> Groups:
-    if groups := find_groups():
-        return groups
+    for _ in range(3):  # another test may be making one in this moment
+        if groups := find_groups():
+            return groups
     pytest.skip("this user can make no control group here")
 
 
