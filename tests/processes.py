@@ -5,9 +5,13 @@ it, or what it said and nobody has read, would have a test wait for ever. After 
 """
 
 import asyncio
+import os
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
+
+PATIENCE = 60.0  # seconds; a runner to whom nobody came leaves after thirty
 
 
 async def kill(process: asyncio.subprocess.Process) -> None:
@@ -28,3 +32,24 @@ def _family(process: asyncio.subprocess.Process) -> list[psutil.Process]:
         parent = psutil.Process(process.pid)
         return [*parent.children(recursive=True), parent]
     return []
+
+
+def belonging_to(folder: Path) -> dict[int, str]:
+    """The processes in whose command lines it is named, but for this one."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if str(folder) in words and int(pid) != os.getpid():
+                found[int(pid)] = words
+    return found
+
+
+async def see_none_left(folder: Path) -> None:
+    """Nobody tells what becomes of others' processes, so this looks. Raises AssertionError with who is still there."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while belonging_to(folder):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"still there: {belonging_to(folder)}") from None

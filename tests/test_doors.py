@@ -38,6 +38,7 @@ WEB_SERVERS = {
     "testing/telegram_server.py",
     "gateway",
 }  # fmt: skip
+OVER_NET = "tools/mcp/"  # gives the client of the MCP SDK a transport of ours; see tests/tools/mcp/test_sockets.py
 TO_ITSELF = {("providers/embedded/llama.py", "http.client")}  # speaks to its own library, through a Unix socket
 
 # Whoever needs another module here asks first: does it read a clock, a file, the network or the environment?
@@ -129,7 +130,20 @@ def strange_clients(package: Path) -> list[str]:
         if each.place != "net"
         and each.within(HTTP_CLIENTS)
         and (each.file, each.module) not in TO_ITSELF
+        and not (each.file.startswith(OVER_NET) and each.within({"httpx2"}))
         and not (each.within({"aiohttp.web"}) and (each.file in WEB_SERVERS or each.place in WEB_SERVERS))
+    ]
+
+
+def bare_clients(package: Path) -> list[str]:
+    """A client of httpx2 is made with a transport of ours, and reads neither proxies nor passwords by itself."""
+    return [
+        f"{file.relative_to(package)}:{node.lineno} makes a client that opens sockets"
+        for file in sorted((package / OVER_NET).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).split(".")[-1] in ("AsyncClient", "create_mcp_http_client")
+        and not {"transport", "trust_env"} <= {each.arg for each in node.keywords}
     ]
 
 
@@ -184,7 +198,10 @@ def greedy_rooms(package: Path) -> list[str]:
 
 
 Rule = Callable[[Path], list[str]]
-RULES = [open_doors, unnamed_places, strange_clients, greedy_rooms, impure_imports, impure_code, starred_literals]
+RULES = [
+    open_doors, unnamed_places, strange_clients, bare_clients, greedy_rooms, impure_imports, impure_code,
+    starred_literals,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -223,6 +240,10 @@ def test_everloop_keeps(rule: Rule):
         (strange_clients, "runtime/x.py", "from aiohttp import web"),
         (strange_clients, "gateway/x.py", "import aiohttp"),
         (strange_clients, "testing/model_server.py", "from aiohttp import ClientSession"),
+        (strange_clients, "tools/x.py", "import httpx2"),
+        (strange_clients, "tools/mcp/x.py", "import httpx"),
+        (bare_clients, "tools/mcp/x.py", "import httpx2\nhttpx2.AsyncClient()"),
+        (bare_clients, "tools/mcp/x.py", "import httpx2\nhttpx2.AsyncClient(transport=t)"),
         (greedy_rooms, "runtime/x.py", "from ..ports import Bus, Store"),
         (greedy_rooms, "gateway/api/x.py", "from ...ports.store import Store"),
         (impure_imports, "core/x.py", "import asyncio"),
@@ -260,6 +281,7 @@ def test_a_package_that_breaks_it_is_caught(tmp_path: Path, rule: Rule, file: st
         ("net/x.py", "import aiohttp"),
         ("net/x.py", "from websockets.client import ClientProtocol"),
         ("gateway/x.py", "from aiohttp import web"),
+        ("tools/mcp/x.py", "import httpx2\nhttpx2.AsyncClient(transport=t, trust_env=False)"),
         ("store/x.py", "from ..readings.words import placed"),
         ("runtime/x.py", "from ..ports import Log, Mailroom"),
         ("app/x.py", "from ..ports import Store"),

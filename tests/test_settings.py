@@ -145,13 +145,11 @@ def test_keys_of_later_versions_are_kept_as_they_are(tmp_path: Path) -> None:
     kept = {
         "agents": {"defaults": {"memoryWindow": 50}},
         "channels": {"telegram": {"enabled": True, "botToken": "${NOT_YET}"}},
-        "tools": {"mcpServers": {"a": {"command": "x"}}},
     }
     written(tmp_path, msgspec.json.encode(kept).decode(), "config.json")
     settings = load(tmp_path, {})
     assert settings.agents.defaults.memory_window == 50
     assert settings.channels == kept["channels"]
-    assert settings.tools.mcp_servers == {"a": {"command": "x"}}
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,13 @@ enabled = true
 token = "123:abc"
 [channels.discord]
 enabled = false
-[tools.mcp_servers.files]
-command = "x"
-[tools.mcp_servers.old]
-disabled = true
 """
 TELEGRAM = "channels.telegram is set, but there is no such channel: nothing listens there."
-FILES = "tools.mcp_servers.files is set, but this version has no MCP yet: its tools are not there."
 
 
 def test_each_thing_that_does_nothing_yet_is_named_once_and_what_is_off_is_not(tmp_path: Path):
     (tmp_path / "config.toml").write_text(SET)
-    assert unused(load(tmp_path, {})) == (TELEGRAM, FILES)
+    assert unused(load(tmp_path, {})) == (TELEGRAM,)
 
 
 def test_of_settings_that_all_count_nothing_is_said():

@@ -47,7 +47,11 @@ EverloopError
 ├── AnswerTooLarge           what came from there is more than is taken, as sent or as unpacked
 ├── PathRefused              a path of a workspace that its person cannot list, read, write or remove
 ├── ToolError                a tool's failure, written for the model to read
-│   └── LinkFailed           the network failed, not the call: a read may be tried once more
+│   ├── LinkFailed           the network failed, not the call: a read may be tried once more
+│   ├── AnswerLost           the call went out, and no answer came: it may have taken effect
+│   │   └── McpLost          the server of an MCP tool was lost in mid-call, or did not answer in time; an McpDown, too
+│   └── McpDown              an MCP server cannot be started or reached, hangs, or speaks another language
+│       └── McpLogin         it wants somebody to log in first
 ├── Postponed                work that is to be done later, and why; no fault of anything
 └── TurnFailed               a turn ended without an answer; carries the reason and the error's id
 """
@@ -288,6 +292,18 @@ class ToolError(EverloopError):
 
 
 class LinkFailed(ToolError): ...
+
+
+class AnswerLost(ToolError): ...
+
+
+class McpDown(ToolError): ...
+
+
+class McpLost(McpDown, AnswerLost): ...
+
+
+class McpLogin(McpDown): ...
 
 
 class Postponed(EverloopError):

@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 
 from everloop.app.build import memory_files, watched_files
 from everloop.app.memory_files import MemoryFiles
+from everloop.core.briefing import Situation
+from everloop.core.people import Role
+from everloop.core.prompt import Section
 from everloop.files.folder import Folder
 from everloop.memory.forgetting import forget
 from everloop.memory.lines import lines_of, with_line, without_lines
@@ -31,6 +34,11 @@ from tests.effort import in_full
 BODY = "# Memory\n\n## Ann\n\n- lives in Rome\n- likes tea\n"
 ROME = Fact("f1", "lives in Rome", FactSource("t", 3, "owner", 1.0), "Ann", 5)
 TEA = Fact("f2", "likes tea", topic="Ann")
+
+
+async def told_to(files: MemoryFiles, owner: str, role: Role = Role.USER) -> tuple[Section, ...]:
+    """As when a conversation begins."""
+    return await files.sections(Situation(owner, role, owner, "cli:x", "t"))
 
 
 async def never(thread: str, name: str) -> float | None:
@@ -96,24 +104,34 @@ async def machine(tmp_path: Path, store: SqliteStore) -> Machine:
 
 async def test_who_has_no_memory_has_no_files_and_is_told_nothing(tmp_path: Path, store: SqliteStore):
     machine = Machine(tmp_path / "one", store)
-    assert await machine.files.told_to("owner") == await machine.files.told_to("ann") == ()
+    assert await told_to(machine.files, "owner") == await told_to(machine.files, "ann") == ()
     assert sorted(each.name for each in machine.home.iterdir()) == ["workspace"]
     assert list((machine.home / "workspace").iterdir()) == []
 
 
+async def test_a_file_that_a_person_writes_first_is_told_and_a_guests_is_not(tmp_path: Path, store: SqliteStore):
+    machine = Machine(tmp_path / "one", store)
+    machine.path.parent.mkdir()
+    machine.path.write_text(BODY)
+    assert await told_to(machine.files, "owner", Role.GUEST) == ()
+    [section] = await told_to(machine.files, "owner")
+    assert "lives in Rome" in section.text
+    assert (machine.path.read_text(), await machine.true()) == (BODY, {"lives in Rome", "likes tea"})
+
+
 async def test_a_change_is_written_and_told_and_what_is_unchanged_is_the_same_object(machine: Machine):
     assert (machine.path.read_text(), machine.then.read_text()) == (BODY, "- then\n")
-    [section] = await machine.files.told_to("owner")
+    [section] = await told_to(machine.files, "owner")
     assert "lives in Rome" in section.text
     before = machine.path.stat().st_ino
-    assert (await machine.files.told_to("owner"))[0] is section
+    assert (await told_to(machine.files, "owner"))[0] is section
     await machine.files.sync("owner")
     assert machine.path.stat().st_ino == before  # it was not written again
 
 
 async def test_an_edit_by_hand_is_a_version_of_the_person_and_its_facts_follow(machine: Machine):
     machine.edit(BODY.replace("- likes tea\n", "- likes tea\n- is a pilot\n").replace("Rome", "Oslo"))
-    [section] = await machine.files.told_to("owner")
+    [section] = await told_to(machine.files, "owner")
     assert ("lives in Oslo" in section.text, "Rome" in section.text) == (True, False)
     assert await machine.true() == {"lives in Oslo", "likes tea", "is a pilot"}
     [latest, *_] = await machine.store.memory_versions("owner")
@@ -247,7 +265,7 @@ async def test_a_link_is_not_followed_neither_to_read_nor_to_write(machine: Mach
     assert "link in it leads out" in machine.files.problems("owner")[0]
     assert ((outside / MEMORY).read_text(), await machine.body()) == ("- secret\n", BODY + "- newer\n")
     assert [each.name for each in outside.iterdir()] == [MEMORY]
-    assert "secret" not in str(await machine.files.told_to("owner"))
+    assert "secret" not in str(await told_to(machine.files, "owner"))
 
 
 async def test_a_pipe_or_a_folder_in_its_place_hangs_nobody(machine: Machine):
@@ -267,7 +285,7 @@ async def test_a_pipe_or_a_folder_in_its_place_hangs_nobody(machine: Machine):
 async def test_everybody_has_their_own(machine: Machine):
     await machine.learn(Fact("f1", "mine is Bonn", topic="Bob"), owner="bob", memory="## Bob\n\n- mine is Bonn\n")
     await machine.learn(owner="chat:telegram/-7", memory="## We\n\n- meet on Mondays\n")
-    told = {owner: await machine.files.told_to(owner) for owner in ("owner", "bob", "chat:telegram/-7", "eve")}
+    told = {owner: await told_to(machine.files, owner) for owner in ("owner", "bob", "chat:telegram/-7", "eve")}
     assert {owner: [each.text.split("\n")[-1] for each in sections] for owner, sections in told.items()} == {
         "owner": ["- likes tea"],
         "bob": ["- mine is Bonn"],
@@ -288,7 +306,7 @@ async def test_a_long_memory_is_told_by_what_matters(machine: Machine):
     facts = [Fact(f"n{n}", f"number {n} of many things", topic="All", importance=2) for n in range(300)]
     lines = "".join(f"- {fact.text}\n" for fact in facts)
     await machine.learn(*facts, memory=f"{BODY}\n## All\n\n{lines}")
-    [section] = await machine.opened().told_to("owner")
+    [section] = await told_to(machine.opened(), "owner")
     assert (len(section.text) <= 4000, "lives in Rome" in section.text, left_out_of(section) > 100) == (
         True,
         True,

@@ -10,6 +10,7 @@ import pytest
 import everloop
 from everloop.app import open_desk
 from everloop.app.records import open_records
+from everloop.app.secrets import kept_secrets
 from everloop.app.settings_files import SettingsFiles
 from everloop.testing import Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
@@ -153,6 +154,20 @@ async def test_where_nothing_has_changed_nothing_is_built_again(tmp_path: Path, 
         for _ in range(2):
             await agent._live.look_at_keys()
             await agent.ask("one")
+        assert agent._live.now is first
+
+
+async def test_a_login_to_an_mcp_server_builds_nothing_again_and_is_no_secret_of_the_list(
+    tmp_path: Path, model: ModelServer
+):
+    write(tmp_path, model, "a")
+    async with everloop.open(tmp_path) as agent:
+        first = agent._live.now
+        async with open_records(tmp_path) as records:
+            await records.vault.set("mcp:demo", "tokens")
+            assert await kept_secrets(records.vault) == {}
+            assert await records.store.secrets_of_people() == []
+        await agent._live.look_at_keys()
         assert agent._live.now is first
 
 

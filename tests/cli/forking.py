@@ -25,7 +25,7 @@ from typing import BinaryIO
 
 # Loaded ahead, with all that is in them, but for what needs a library that not everyone has.
 LOADED = ("everloop.cli", "everloop.app", "everloop.runtime", "everloop.net", "everloop.tools", "everloop.providers")
-HEAVY = ("everloop.providers.embedded", "everloop.app.replay", "everloop.tools.sandbox")
+HEAVY = ("everloop.providers.embedded", "everloop.app.replay", "everloop.tools.sandbox", "everloop.tools.mcp")
 # What Python looks at when it begins.
 OF_PYTHON = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "SSL_", "OMP_")
 MOST_TYPED = 4096  # bytes, which a pipe holds whoever reads them

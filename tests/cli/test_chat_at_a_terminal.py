@@ -238,3 +238,27 @@ class TestWhatIsSeen:
 )
 def test_a_hint_has_the_first_text_and_of_that_forty_letters(args: str, shown: str):
     assert tool_hint("look", args) == shown
+
+
+class TestWhatComesByItself:
+    async def test_a_reminder_is_shown_at_the_prompt_and_what_was_being_written_stays(self, model, terminal):
+        terminal.type("/cron add after 1s message: take the bread out")
+        await terminal.sees("tells you: take the bread out")
+        terminal.send("look: ")
+        await terminal.sees("take the bread out")
+        await terminal.sees("> look: ")
+        terminal.send("all\r")
+        await terminal.sees("answer ")
+        assert asked_in(model.prompts[-1])[-1] == "look: all"
+
+    async def test_a_report_of_a_task_is_shown_at_the_prompt(self, model, terminal):
+        model.play(
+            lambda shown: (
+                Call("spawn", {"task": "look into it"})
+                if shown.asked.startswith("go") and not shown.step
+                else Say("handed on" if shown.asked.startswith("go") else f"heard: {'(done)' in shown.asked}")
+            )
+        )
+        terminal.type("go")
+        await terminal.sees("handed on")
+        await terminal.sees("heard: True")

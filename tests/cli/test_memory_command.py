@@ -24,7 +24,9 @@ async def remember(person: Person) -> None:
 
 
 async def test_where_nothing_is_remembered_it_says_so(person: Person):
-    assert await person.run("memory") == Ran(0, "Nothing is remembered yet.\n", "")
+    file = person.home / "workspace" / "memory" / MEMORY
+    told = f"Nothing is remembered yet. Tell the agent something to remember, or write it into {file}.\n"
+    assert await person.run("memory") == Ran(0, told, "")
     assert await person.run("memory", "log") == Ran(0, "Nothing is remembered yet.\n", "")
     assert not (person.home / "workspace" / "memory").exists()
 
@@ -89,3 +91,13 @@ async def test_what_is_left_out_of_prompts_is_told_where_one_looks(person: Perso
     assert "lines of MEMORY.md, those that matter least, do not fit" in (await person.run("context")).out
     told = (await person.run("context", "--show", "memory")).out
     assert ("- Ann lives in Rome" in told, len(told) <= 4001, "left out here" in told) == (True, True, True)
+
+
+async def test_the_groups_that_have_a_memory_are_named_and_one_is_shown(person: Person):
+    person.home.mkdir(exist_ok=True)
+    store = await SqliteStore.connect(person.home)
+    change = MemoryChange("", "consolidated", documents=(MemoryDocument(MEMORY, BODY),))
+    assert await store.change_memory("chat:telegram/-7", change)
+    await store.close()
+    assert "which `--who` shows: chat:telegram/-7." in (await person.run("memory")).out
+    assert await person.run("memory", "show", "--who", "chat:telegram/-7") == Ran(0, BODY, "")

@@ -37,7 +37,10 @@ async def test_what_was_handed_on_is_listed_and_can_be_read(person):
     listed = await person.run("tasks", "list")
     told = json.loads((await person.run("tasks", "list", "--json")).out)["tasks"]
     shown = await person.run("tasks", "show", told[0]["thread"][:8])
-    assert (empty.status, empty.out) == (0, "There is no such task.\n")
+    assert (empty.status, empty.out) == (
+        0,
+        "Nobody works at a task; what the agent hands on with `spawn` is listed here.\n",
+    )
     head, row = listed.out.splitlines()
     assert head.split() == ["ID", "TASK", "STATE", "STEPS", "COST", "SINCE", "TOOK", "WHOSE"]
     assert row.split()[1:4] == ["dig", "done", "1"]

@@ -17,9 +17,9 @@ def test_a_channel_that_nobody_knows_promises_nothing():
 
 def test_the_doors_of_the_house_are_told_apart_by_their_traits():
     assert traits_of("page:1") == traits_of("page") == DOORS["page"]
-    assert [name for name in DOORS if traits_of(name).private] == ["api", "cli", "openai", "page"]
-    assert [name for name in DOORS if traits_of(name).self_delivering] == ["api", "openai", "page"]
-    assert [name for name in DOORS if traits_of(name).open] == ["api", "page"]
+    assert [name for name in DOORS if traits_of(name).private] == ["api", "cli", "mcp", "openai", "page"]
+    assert [name for name in DOORS if traits_of(name).self_delivering] == ["api", "mcp", "openai", "page"]
+    assert [name for name in DOORS if traits_of(name).open] == ["api", "mcp", "page"]
     assert ASIDE == "openai:"
 
 

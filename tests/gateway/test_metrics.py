@@ -34,6 +34,7 @@ async def test_what_the_gateway_itself_runs_for_long_is_supervised_and_seen(tmp_
         "scheduler",
         "memory",
         "schedules",
+        "heartbeat",
         "titles",
         "channels",
         "hub",

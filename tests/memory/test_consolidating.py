@@ -130,17 +130,22 @@ async def test_jobs_and_guests_alone_are_not_remembered(tmp_path: Path):
     assert (extractions(model), versions) == ([], [0, 0])
 
 
-async def test_a_model_in_this_process_is_asked_when_a_conversation_is_left_and_not_for_silence(tmp_path: Path):
+async def test_a_model_in_this_process_is_not_asked_and_conversations_wait_for_another(tmp_path: Path):
     model, clock = remembering(about_places), QuickClock()
     embedded = structs.replace(given_model(model), compact=True)
     settings = {"agents": {"defaults": {"model": "embedded/mine"}}}
     in_process = {"mine": embedded}
     async with open_desk(tmp_path / "home", settings, clock=clock, in_process=in_process) as agent:
         await agent.ask("I live in Rome", session="page:one")
-        await pass_time(clock, 7 * 86400)
-        assert extractions(model) == []
         await agent.ask("/new", session="page:one")
+        await pass_time(clock, 7 * 86400)
+    assert extractions(model) == []
+    settings = {"agents": {"defaults": {"model": "embedded/other"}}}
+    in_process = {"other": given_model(model)}
+    async with open_desk(tmp_path / "home", settings, clock=clock, in_process=in_process) as agent:
+        await pass_time(clock, 120)
         await settled(agent.store)
+        assert [each.text for each in await agent.store.facts("owner")] != []
     assert len(extractions(model)) == 1
 
 

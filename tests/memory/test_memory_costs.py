@@ -12,9 +12,11 @@ from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
 from everloop.core.prompt import Usage
-from everloop.errors import BadRequest, KeyRefused, RateLimited
+from everloop.errors import BadRequest, KeyRefused, Postponed, RateLimited
+from everloop.memory.consolidation import Consolidation
 from everloop.memory.extraction import prompt_for
 from everloop.ports.budgets import Limit
+from everloop.ports.jobs import Job, JobRow
 from everloop.ports.memory import HISTORY
 from everloop.runtime.budgets import BudgetControl
 from everloop.runtime.memory_calls import SCOPE, MemoryCalls
@@ -95,7 +97,10 @@ async def test_an_answer_that_cannot_be_used_is_asked_for_once_more_with_what_wa
     assert "could not be used" in extractions(model)[1].asked
 
 
-@pytest.mark.parametrize("bad", [Say("no"), Fail(BadRequest("no tools here"))])
+ECHO = save(f"2026-11-18 00:58 the user: {WORDS} 2026-11-18 00:59 the agent: fine")
+
+
+@pytest.mark.parametrize("bad", [Say("no"), Fail(BadRequest("no tools here")), ECHO])
 async def test_what_no_model_can_tell_is_kept_as_it_was_said(tmp_path: Path, bad: Line):
     model = in_order([bad])
     async with open_desk(tmp_path / "home", provider=model, clock=QuickClock()) as agent:
@@ -155,3 +160,14 @@ async def test_who_has_a_key_of_their_own_pays_with_it_and_the_day_s_bound_holds
     assert (usual.calls, own.calls) == (0, 1)
     [day] = await sqlite_store.spending(("ann",), (SCOPE,))
     assert (day.tokens, day.held_tokens) == (3200, 0)
+
+
+async def test_what_is_held_up_still_knows_since_when_no_model_has_answered():
+    """Else one that never answers would be asked for ever."""
+    nobody: Any = None
+    work = Consolidation(nobody, nobody, nobody, nobody, enabled=lambda: False).work
+    for result, kept in (("no answer since 5 (timeout)", True), ("", False)):
+        row = JobRow(Job("consolidate:t:1", "consolidate", 0.0), result=result)
+        with pytest.raises(Postponed, match="memory is switched off") as held:
+            await work(row)
+        assert ("no answer since 5" in str(held.value)) == kept

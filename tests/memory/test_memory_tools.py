@@ -10,8 +10,9 @@ from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import Text, said
 from everloop.core.people import Role, chat_of
 from everloop.errors import ToolError
+from everloop.memory.learning import FULL
 from everloop.memory.remembering import Remembering
-from everloop.ports.memory import HISTORY, MEMORY
+from everloop.ports.memory import HISTORY, MEMORY, MemoryChange, MemoryDocument
 from everloop.ports.tools import CallContext
 from everloop.testing import Call, Say, Shown
 
@@ -143,6 +144,16 @@ async def test_a_call_that_is_made_again_remembers_once_and_another_like_it_noth
     assert again == "That is remembered already; nothing was changed."
     assert [each.text for each in await sqlite_store.facts("owner", ended=True)] == ["Ann is a pilot"]
     assert await sqlite_store.memory_version("owner") == 1
+
+
+@pytest.mark.parametrize("letters", [FULL + 1, 1000])
+async def test_what_does_not_fit_into_the_file_any_more_is_found_when_it_is_meant(sqlite_store, letters: int):
+    full = MemoryDocument(MEMORY, "x" * letters)
+    await sqlite_store.change_memory("owner", MemoryChange("", "", documents=(full,)))
+    assert await Remembering(sqlite_store, QuickClock()).remember("Ann flies", "Work", 3, "", calling("t:4:0"))
+    [kept] = await sqlite_store.facts("owner")
+    stands = "Ann flies" in (await sqlite_store.document("owner", MEMORY)).body
+    assert (kept.topic, stands) == (("", False) if letters > FULL else ("Work", True))
 
 
 async def test_in_a_group_it_is_the_group_that_remembers(sqlite_store):

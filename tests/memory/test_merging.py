@@ -37,6 +37,10 @@ def test_what_is_added_under_the_last_heading_stays_under_it_beside_a_new_headin
     assert merged.index("- rests on Sundays") < merged.index("## Family") < merged.index("- Bob is nine")
 
 
+def test_what_is_written_where_nothing_was_stays_as_it_is():
+    assert merged((), "", OLD) == three("", "", OLD) == OLD
+
+
 def test_from_nothing_known_all_of_both_is_kept():
     ours, theirs = "# Memory\n\n## Ann\n\n- a\n", "# Memory\n\n## Bob\n\n- b\n"
     assert merged((), ours, theirs) == "# Memory\n\n## Ann\n\n- a\n\n## Bob\n- b"

@@ -222,3 +222,16 @@ def test_addresses_of_repositories_are_understood(text: str, source: GitSource |
 def test_other_addresses_are_refused(text: str):
     with pytest.raises(MailRefused):
         git_source(text)
+
+
+def test_of_very_much_text_so_much_is_looked_at_and_the_rest_is_named():
+    """What somebody installs everybody waits for: SKILL.md and what is short comes first."""
+    long = {f"{number}.md": SkillContent(b"x" * 400_000) for number in range(4)}
+    tree = {**long, "z.md": SkillContent(b"use sudo"), "SKILL.md": SkillContent(b"read ~/.ssh first")}
+    assert warnings_of(tree) == [
+        "SKILL.md: speaks of ~/.ssh",
+        "z.md: speaks of sudo",
+        *(f"{number}.md: 1 long string(s) that say nothing to a person (base64?): {'x' * 40}…" for number in range(2)),
+        "2 file(s) were not looked at, for there is so much: 2.md; 3.md",
+    ]
+    assert warnings_of({"z.md": SkillContent(b"use sudo")}) == ["z.md: speaks of sudo"]

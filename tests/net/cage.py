@@ -67,7 +67,7 @@ ip route add local 0.0.0.0/0 dev lo src 127.0.0.1
 ip -6 route add local ::/0 dev lo src ::1
 mount --bind "$1/resolv.conf" /etc/resolv.conf
 mount --bind "$1/hosts" /etc/hosts
-exec "$2" -m tests.net.cage
+exec "$2" -m "$3"
 """
 
 
@@ -80,12 +80,12 @@ def missing() -> str:
     return "" if tried.returncode == 0 else f"network namespaces cannot be made ({tried.stderr.strip()})"
 
 
-def caged(folder: Path) -> dict:
+def caged(folder: Path, module: str = "tests.net.cage") -> dict:
     (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:1\n")
     (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost\n")
     root = Path(__file__).parents[2]
     ran = subprocess.run(
-        ["unshare", "-rnm", "sh", "-ec", _SETUP, "sh", str(folder), sys.executable],
+        ["unshare", "-rnm", "sh", "-ec", _SETUP, "sh", str(folder), sys.executable, module],
         cwd=root,
         env={
             "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin",

@@ -218,6 +218,14 @@ class TestRedirects:
         async with http.request("POST", await serve(handler), body=b"x") as answer:
             assert answer.status == 302
 
+    async def test_a_hop_ends_with_its_first_answer(self, serve, http):
+        async def handler(request):
+            raise web.HTTPFound("/elsewhere")
+
+        for method in ("GET", "POST"):
+            async with http.hop(method, await serve(handler)) as answer:
+                assert (answer.status, answer.headers["Location"]) == (302, "/elsewhere")
+
     async def test_a_redirect_that_leads_nowhere_is_an_answer(self, serve, http):
         async def handler(request):
             return web.Response(status=302, text="lost")

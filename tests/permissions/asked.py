@@ -55,6 +55,7 @@ async def specs(folder: Path) -> dict[str, ToolSpec]:
             keeper=Attachments(Folder(folder / "files"), agent.store, lambda: 1000),
             credentials=agent.credentials,
             facts=Recall(agent.store, NO_EMBEDDER),
+            specs=lambda principal: {},
         )
         return {tool.spec.name: tool.spec for tool in (*made.tools, *made.personal)}
 

@@ -93,6 +93,11 @@ async def door(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Door]:
         yield found
 
 
+def called(tool: str, **arguments: str) -> dict[str, Any]:
+    """As an MCP client calls a tool."""
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}
+
+
 async def live(door: Door, role: Role) -> Recorded:
     """Somebody does all that can be done, and what they sent, were told and can name is kept."""
     kept, own = Recorded(f"CANARY-{role.name}-"), f"api:{role.name.lower()}"
@@ -103,6 +108,7 @@ async def live(door: Door, role: Role) -> Recorded:
     response = {"model": "everloop", "input": text}
     platform = {"platform": "discord", "platform_user_id": "7", "content": text, "id": "m1"}
     kept.requests = [
+        ("POST", "/mcp", {"json": called("ask", message=text)}),
         ("POST", "/v1/chat/completions", {"json": chat}),
         ("POST", "/v1/chat/completions", {"json": chat, "headers": {"X-Everloop-Session": f"{own}-chat"}}),
         ("POST", "/v1/chat/completions", {"json": chat, "headers": {"Idempotency-Key": "the-same"}}),
@@ -204,6 +210,7 @@ NAMES_NOTHING = {
         "open_to",
         "pinned",
     ),
+    *("install", "tool", "args", "effect"),  # of MCP servers, which are the owner's alone
     *("does", "zone", "misfire", "overlap", "retries", "max_runs", "until", "polls", "condition", "enabled"),
     *("place", "places", "prompt", "provider", "replace", "replaces", "role", "scopes", "title", "tokens", "tools"),
 }
@@ -260,6 +267,7 @@ TELLS_NOTHING = {
     **dict.fromkeys([("GET", "/v1/models"), ("GET", "/v1/models/{name}")], "the settings'"),
     **dict.fromkeys([("POST", f"/auth/{each}") for each in ("login", "logout", "password", "session")], "one's own"),
     ("POST", "/v1/{rest}"): "there is no such route",
+    **dict.fromkeys([("GET", "/mcp"), ("DELETE", "/mcp")], "always the same refusal"),
     ("GET", "/files/{ref}/{name}"): "the link is the permission: tests/gateway/test_own_files.py",
     **dict.fromkeys([(each, "/hooks/{channel}{path}") for each in ("GET", "POST")], "each channel knows its callers"),
     ("GET", "/ws"): "its frames, each by itself: test_no_frame_tells_one_anything_of_the_other",
@@ -323,10 +331,12 @@ def sent_again(kept: Recorded) -> list[tuple[str, str, dict[str, Any]]]:
         body = {"model": "everloop", "input": "what was said?", "previous_response_id": response}
         more.append(("POST", "/v1/responses", {"json": body}))
         more.append(("GET", f"/v1/responses/{response}", {}))
+    for name in ("recall", "search_history"):
+        more.append(("POST", "/mcp", {"json": called(name, query=f"{kept.said} {WORD}")}))
     receipts = [{"id": each} for each in kept.ids["thread"]]
     more.append(("GET", "/message/outbox", {"params": {"wait": "0"}}))
     more.append(("POST", "/message/outbox/receipts", {"json": {"receipts": receipts}}))
-    return [*(each for each in kept.requests if each[1].startswith(("/v1", "/message"))), *more]
+    return [*(each for each in kept.requests if each[1].startswith(("/v1", "/message", "/mcp"))), *more]
 
 
 @pytest.mark.parametrize("one, other", PAIRS)

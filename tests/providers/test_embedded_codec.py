@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everloop.app.tools import build_tools
+from everloop.app.presets import _IN_LITTLE
+from everloop.app.tools import ESSENTIAL, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.message import Message, said
 from everloop.core.people import Role
@@ -20,15 +21,30 @@ from everloop.providers.embedded.codec import Codec, Memory, today
 from everloop.providers.embedded.grammar import grammar_of
 from everloop.providers.embedded.little import LITTLE, in_little, translated, usable
 from everloop.providers.embedded.results import retold
-from everloop.providers.embedded.rules import AllowedAnswer
+from everloop.providers.embedded.rules import REPLY_ONLY, AllowedAnswer
 from everloop.providers.embedded.world import World, look_at
 from everloop.settings import load
+from everloop.tools.remember import memory_tools
 
 NOTES = "Buy oat milk\nCall the plumber\nBook the train\n"
 CONFIG = '{\n  "host": "here",\n  "port": 80\n}\n'
 SALES = "month,shop,amount\nJanuary,North,120\nFebruary,North,95\nMarch,South,210\n"
 NOW = datetime(2026, 11, 16, 7, 5)
 HEARD = CallContext("t:1:0", "t", "s", "owner", role=Role.USER)
+
+
+class Notebook:
+    """What was remembered."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    async def remember(self, text: str, topic: str, importance: int, replaces: str, context: CallContext) -> str:
+        self.kept.append(text)
+        return "Remembered."
+
+    async def forget(self, query: str, context: CallContext) -> str:
+        return "There is nothing such to forget."
 
 
 class House:
@@ -41,7 +57,8 @@ class House:
             (self.root / path).write_text(content)
         self.root.mkdir(parents=True, exist_ok=True)
         made = build_tools(home, self.root, load(home, {}), Folder(home / "files"), LocalBus(), 4000)
-        self.tools: dict[str, Tool] = {tool.spec.name: tool for tool in made.tools}
+        self.notebook = Notebook()
+        self.tools: dict[str, Tool] = {tool.spec.name: tool for tool in (*made.tools, *memory_tools(self.notebook))}
         self.messages: list[Message] = []
         self.memory = Memory(look_at, lambda: NOW)
         self.made: list[tuple[str, dict[str, str]]] = []
@@ -355,3 +372,13 @@ async def test_after_a_compaction_nothing_is_taken_for_what_stood_at_the_same_pl
     assert "Buy oat milk" not in again
     await house.says("What is in new.txt?")
     assert house.made[-1] == ("read_file", {"path": "new.txt"})
+
+
+async def test_what_is_to_be_remembered_is_remembered_without_asking_the_model_and_then_told(tmp_path: Path):
+    house = House(tmp_path, {})
+    allowed = await house.says("Please remember that my dog is called Bruno.")
+    assert (house.notebook.kept, allowed) == (["My dog is called Bruno"], REPLY_ONLY)
+
+
+def test_what_its_tools_are_carried_out_by_is_offered_to_it():
+    assert {tool.needs for tool in LITTLE} <= ESSENTIAL | _IN_LITTLE

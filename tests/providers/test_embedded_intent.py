@@ -215,3 +215,19 @@ def test_after_a_file_was_spoken_of_only_what_points_at_it_changes_it():
         "What happens if you change it?",
     ):
         assert not {"read_file", *choices(text, *reading)} - {"read_file", "list_dir", "search", "python"}, text
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Remember that my dog is called Bruno.", "My dog is called Bruno"),
+        ("please remember: I live in Oslo", "I live in Oslo"),
+        ("don't forget that I am allergic to nuts!", "I am allergic to nuts"),
+        ("do you remember my dog?", ""),
+        ("remember when we met?", ""),
+        ("Remember to call Bob", ""),
+        ("what should I remember?", ""),
+    ],
+)
+def test_what_is_to_be_remembered_is_kept_as_it_is_said(said: str, kept: str):
+    assert wish_of(said, World()).to_remember == kept

@@ -428,6 +428,16 @@ async def test_a_redirect_to_what_is_not_encrypted_is_not_followed(certificate, 
     await runner.cleanup()
 
 
+async def test_a_hop_ends_with_its_first_answer(serve, http):
+    async def handler(request):
+        raise web.HTTPFound("/elsewhere")
+
+    url = await serve(handler)
+    for method in ("GET", "POST"):
+        async with http.hop(method, url) as answer:
+            assert (answer.status, answer.headers["Location"]) == (302, "/elsewhere")
+
+
 async def test_a_post_is_not_redirected(serve, http):
     async def handler(request):
         raise web.HTTPMovedPermanently("/elsewhere")

@@ -58,7 +58,7 @@ async def test_a_fault_in_an_outbox_is_told_and_ends_nothing_and_the_next_answer
         finally:
             failpoints.disarm()
         after = [(task.name, task.state, task.restarts) for task in agent.tasks()]
-    scheduler = [(name, "running", 0) for name in ("scheduler", "memory", "schedules")]
+    scheduler = [(name, "running", 0) for name in ("scheduler", "memory", "schedules", "heartbeat")]
     answers = ("answers", "running", 0)
     # The fake has nothing to listen to, so that its listening ends by itself.
     lease = ("lease fake", "running", 0)

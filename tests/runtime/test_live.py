@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from everloop.core.mail import Address, Outbound, ReplyTo, reply_key
 from everloop.core.turn import Finished
 from everloop.ports.channel import OutgoingPart
@@ -217,7 +219,16 @@ async def test_the_draft_of_an_answer_that_is_given_up_is_taken_away():
     assert channel.visible == {}
 
 
-async def test_a_draft_whose_call_hangs_holds_up_no_answer_and_is_taken_away_later():
+@pytest.mark.parametrize(
+    "receipt, last, visible",
+    [
+        ("another message", ("draft 1", ""), {}),
+        ("draft 1", ("", "Once"), {"draft 1": "Once"}),  # the channel has found it: it is the answer by now
+    ],
+)
+async def test_a_draft_whose_call_hangs_holds_up_no_answer_and_is_taken_away_later_unless_it_is_the_answer(
+    receipt, last, visible
+):
     class Hanging(Drafting):
         def __init__(self) -> None:
             super().__init__()
@@ -235,9 +246,9 @@ async def test_a_draft_whose_call_hangs_holds_up_no_answer_and_is_taken_away_lat
         await channel.called.reached(1)
         watching.hear(ended(5))
         found = await watching.live.claim(row(5))
-        watching.live.settle(row(5).outbound.key, "sent")
+        watching.live.settle(row(5).outbound.key, "sent", receipt)
         channel.go_on.set()
-    assert (found, channel.drafts[-1], channel.visible) == ("", ("draft 1", ""), {})
+    assert (found, channel.drafts[-1], channel.visible) == ("", last, visible)
 
 
 async def test_drafts_tell_of_tools_and_thoughts_only_where_that_is_wanted():

@@ -77,10 +77,14 @@ def deeds(store: Store, machine: Machine, tmp_path: Path, policy: Policy = ANY) 
     return ScheduledDeeds(store, LocalBus(), KnownPeople(store), toolbox, lambda: policy, forget)
 
 
-async def told(store: Store) -> list[str]:
+async def tellings(store: Store) -> list[Telling]:
     row = await store.session("test:chat")
     letters = [mail.letter for mail in await store.mail(row.id)] if row else []
-    return [letter.text for letter in letters if isinstance(letter, Telling)]
+    return [letter for letter in letters if isinstance(letter, Telling)]
+
+
+async def told(store: Store) -> list[str]:
+    return [letter.text for letter in await tellings(store)]
 
 
 async def states(store: Store) -> list[tuple[str, str]]:
@@ -119,6 +123,26 @@ async def test_what_was_told_is_not_told_again(store: Store, tmp_path: Path):
     machine.left[machine.ran[0]] = WELL
     await work.run_command(structs.replace(row, attempts=2))
     assert (len(machine.ran), await told(store)) == (1, ["Monday"])
+
+
+async def test_one_that_was_told_and_forgotten_is_not_run_again(store: Store, tmp_path: Path):
+    """Killed after nothing was left of it on the machine, and before the job was settled."""
+    row = await begun(store)
+    machine = Machine(WELL, WELL)
+    work = deeds(store, machine, tmp_path)
+    await work.run_command(row)
+    assert await work.run_command(structs.replace(row, attempts=2)) == "it was done before"
+    assert (len(machine.ran), await told(store)) == (1, ["Monday"])
+
+
+@pytest.mark.parametrize("result", [WELL, BADLY])
+@pytest.mark.parametrize("origin", ["a command with a network", ""])
+async def test_what_strangers_may_have_said_in_it_is_told_as_theirs_also_if_it_fails(
+    store: Store, tmp_path: Path, result: Shown, origin: str
+):
+    row = await begun(store)
+    await deeds(store, Machine(structs.replace(result, origin=origin)), tmp_path).run_command(row)
+    assert [letter.outside for letter in await tellings(store)] == [bool(origin)]
 
 
 async def test_a_failed_one_is_tried_again_as_often_as_its_schedule_says(store: Store, tmp_path: Path):

@@ -15,17 +15,19 @@ from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import OWNER, Role
 from everloop.core.tool import Risk
-from everloop.errors import BadSchedule, MailRefused
+from everloop.errors import BadRequest, BadSchedule, MailRefused
 from everloop.ports.directory import Person
 from everloop.ports.events import ScheduleFired
 from everloop.ports.schedules import Asker
 from everloop.readings.cron_order import CronOrder, order_of
 from everloop.runtime.schedule_times import seconds_in, when_of
 from everloop.runtime.scheduled_work import condition_holds
-from everloop.testing import Call, RecordingChannel, Say, ScriptedModel
+from everloop.testing import Call, Fail, RecordingChannel, Say, ScriptedModel
 from everloop.testing.clock import SimulatedClock
 from everloop.testing.script import Shown
 from everloop.tools.cron import cron_tool
+
+from .test_groups import Room
 
 BEGAN, HOUR, DAY = 1_800_000_000.0, 3600.0, 86400.0  # Friday 2027-01-15 08:00 UTC
 CHAT = "fake:chat"
@@ -297,6 +299,8 @@ def test_where_strangers_words_have_been_read_a_person_is_asked_before_one_is_ma
     assert {order.split()[0] for order, risk in risks.items() if risk.leaves} == (
         {"add", "edit", "enable", "run"} if outside else set()
     )
+    elsewhere = spec.risk({"order": "add after 1s session=fake:stranger message: x"}, Here(outside))  # type: ignore[arg-type]
+    assert elsewhere.leaves  # as `message` is asked about, which says it at once
     command = spec.risk({"order": "add every 2h command: rm"}, Here(outside))  # type: ignore[arg-type]
     assert (command.level, command.leaves) == ("high", outside)
 
@@ -320,7 +324,8 @@ async def test_a_reminder_that_was_missed_while_down_is_told_late_and_says_so(si
         await say(agent, "/cron add at 08:30 message: call mum", "e1")
     simulated.clock.set(BEGAN + 1.2 * HOUR)
     async with simulated.open():
-        await simulated.pass_until(lambda: any("call mum" in each for each in simulated.sent))
+        # The answer to /cron is among them, if it was not sent before.
+        await simulated.pass_until(lambda: any(each.startswith("call mum") for each in simulated.sent))
     assert re.fullmatch(r"call mum\n\(due at 08:30, delivered 09:\d\d\)", simulated.sent[-1])
 
 
@@ -356,6 +361,64 @@ async def test_what_a_schedule_has_said_begins_nothing(simulated: Simulated):
     assert simulated.shown == []
 
 
+@pytest.mark.parametrize("order", ["add after 1s turn: go on", "run {id}", "edit {id} after 1s", "enable {id}"])
+async def test_no_schedule_leads_to_another_that_asks_the_agent(simulated: Simulated, order: str):
+    """A turn that nobody has asked for would begin the next, and that the one after it."""
+    async with simulated.open() as agent:
+        id = (await say(agent, "/cron add at 09:00 turn: begin", "e1")).split()[0]
+        simulated.answer = lambda shown: Say("done") if shown.step else Call("cron", {"order": order.format(id=id)})
+        simulated.clock.set(BEGAN + HOUR)
+        await simulated.pass_until(lambda: "done" in simulated.sent)
+        waiting = [row for row in await agent.store.schedules(OWNER) if not row.over]
+        assert ("it could go on for ever" in str(simulated.shown[-1].messages[-1]), waiting) == (True, [])
+        await say(agent, "now I ask for it", "e2")  # whoever is there sees where it ends
+    asked = [str(each.messages[-1]) for each in simulated.shown if each.asked == "now I ask for it" and each.step]
+    assert ["it could go on for ever" in each for each in asked] == [False]
+
+
+async def test_a_turn_of_a_schedule_may_make_a_reminder(simulated: Simulated):
+    order = {"order": "add after 1h message: the meeting"}
+    simulated.answer = lambda shown: Say("done") if shown.step else Call("cron", order)
+    async with simulated.open() as agent:
+        await say(agent, "/cron add at 09:00 turn: begin", "e1")
+        simulated.clock.set(BEGAN + HOUR)
+        await simulated.pass_until(lambda: "done" in simulated.sent)
+        assert [row.schedule.text for row in await agent.store.schedules(OWNER) if not row.over] == ["the meeting"]
+
+
+async def test_whoever_has_left_a_group_neither_changes_nor_reads_what_works_there(simulated: Simulated):
+    """Nobody knows who has left it: so it is done where they can be heard."""
+    room = Room()
+    simulated.channel = room
+    async with simulated.open() as agent:
+        await agent.store.introduce(Person("fake:ann", "Ann", Role.USER, accounts=("fake:ann",)))
+        for number, text in enumerate(("hi", "/cron add every 1h message: GROUP")):
+            await room.says("ann", text)
+            await room.sent(number + 1)
+        desk, there = agent.schedules.desk, Asker("fake:ann", Role.USER, "fake:room")
+        (row,) = await desk.listed(there)
+        id, elsewhere = row.schedule.id, Asker("fake:ann", Role.USER, "web:ann")
+        changes = (
+            lambda who: desk.edit(who, id, {"does": "command", "text": "cat memory/MEMORY.md"}),
+            lambda who: desk.run(who, id),
+            lambda who: desk.enable(who, id, True),
+        )
+        for change in changes:
+            with pytest.raises(MailRefused, match="works in a group"):
+                await change(elsewhere)
+            await change(there)
+
+        async def results(who: Asker) -> set[str]:
+            return {run.result for run in await desk.log(who, id)}
+
+        while not (found := await results(there) - {""}):
+            simulated.clock.set(simulated.clock.now() + 1)
+            await asyncio.sleep(0.005)
+        assert (bool(found), await results(elsewhere)) == (True, {""})
+        assert not (await desk.enable(elsewhere, id, False)).enabled
+        await desk.remove(elsewhere, id)
+
+
 async def test_a_command_runs_in_the_sandbox_without_a_model_and_its_output_is_told(simulated: Simulated):
     def outputs() -> list[str]:
         return [each for each in simulated.sent if "runs a command" not in each]  # an answer to /cron
@@ -371,6 +434,52 @@ async def test_a_command_runs_in_the_sandbox_without_a_model_and_its_output_is_t
     assert simulated.shown == []
     # One of the three has said nothing.
     assert sorted(outputs()) == ["echo oh; exit 3 failed: [exit code 3]\noh", "it is 42"]
+
+
+WRITES = (
+    "echo OWNED >> AGENTS.md; mkdir -p skills/evil memory; echo '- OWNED' >> memory/MEMORY.md; "
+    "printf -- '---\\ndescription: OWNED\\n---\\n' > skills/evil/SKILL.md; echo written"
+)
+
+
+@pytest.mark.parametrize("by", ["schedule", "hand"])
+async def test_what_a_command_has_written_into_files_that_stand_in_prompts_waits_for_a_person(
+    simulated: Simulated, tmp_path: Path, by: str
+):
+    async with simulated.open() as agent:
+        await say(agent, "hello", "e1")
+        if by == "schedule":
+            await say(agent, f"/cron add at 09:00 name=writer command: {WRITES}", "e2")
+            simulated.clock.set(BEGAN + HOUR)
+            await simulated.pass_until(lambda: "written" in simulated.sent)
+        else:
+            process = await asyncio.create_subprocess_shell(WRITES, cwd=tmp_path / "home" / "workspace")
+            assert await process.wait() == 0
+        await say(agent, "hello again", "e3", address="fake:other")
+        told = simulated.shown[-1].system.count("OWNED")
+        waits = sorted(each.tool for each in await agent.approvals())
+        lasting = await agent.store.taints(str(tmp_path / "home" / "workspace"))
+    held = ["AGENTS.md", "memory/MEMORY.md", "skills/evil/SKILL.md"]
+    assert (told, waits, lasting) == ((0, held, []) if by == "schedule" else (3, [], []))
+
+
+@pytest.mark.parametrize("removed", [True, False])
+async def test_a_turn_that_was_to_be_tried_again_is_not_once_its_schedule_is_removed(
+    simulated: Simulated, removed: bool
+):
+    simulated.answer = lambda shown: Fail(BadRequest("no"))
+    async with simulated.open() as agent:
+        id = (await say(agent, "/cron add after 1m retries=1 turn: go", "e1")).split()[0]
+
+        async def retries() -> list[str]:
+            return [row.job.id for row in await agent.store.jobs(OWNER) if row.job.kind == "retry"]
+
+        while not await retries():
+            simulated.clock.set(simulated.clock.now() + 1)
+            await asyncio.sleep(0.005)
+        if removed:
+            await say(agent, f"/cron remove {id}", "e2")
+        assert len(await retries()) == (0 if removed else 1)
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
@@ -416,3 +525,19 @@ async def test_a_poll_looks_until_its_condition_holds(simulated: Simulated, tmp_
         assert [row.over for row in await agent.store.schedules()] == ["its condition held"]
     assert simulated.sent[0].startswith("the shop is open\n(read_file")
     assert simulated.shown == []
+
+
+async def test_a_poll_that_cannot_look_says_why_in_its_log_and_goes_on(simulated: Simulated):
+    async with simulated.open() as agent:
+        fields = {"when": "every 10m", "does": "message", "text": "it is there"}
+        polls = {"polls": 'read_file {"path": "none.txt"}', "condition": "contains open"}
+        row = await agent.schedules.desk.create(ME, {**fields, **polls})
+        for time in (600, 1200):
+            simulated.clock.set(BEGAN + time)
+            while not await agent.store.schedule_runs(row.schedule.id) or simulated.clock.now() < BEGAN + time + 20:
+                simulated.clock.set(simulated.clock.now() + 1)
+                await asyncio.sleep(0.005)
+        runs = await agent.store.schedule_runs(row.schedule.id)
+        assert [each.over for each in await agent.store.schedules()] == [""]
+    assert [(run.state, "none.txt" in run.result) for run in runs] == [("failed", True)]
+    assert simulated.sent == []

@@ -158,9 +158,9 @@ class TestReporting:
             (task,) = await tasks_in(agent)
         call = task.spawned_by
         assert [(event.name, event.task) for event in seen] == [
-            ("subagent_spawned", call),
-            ("subagent_progress", call),
-            ("subagent_completed", call),
+            ("spawned", call),
+            ("progress", call),
+            ("completed", call),
         ]
         assert (seen[0].title, seen[1].doing, seen[2].reason, seen[2].steps) == ("dig deep", "list_dir", "", 2)
 

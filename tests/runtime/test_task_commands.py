@@ -127,6 +127,7 @@ class TestStatus:
         async with house(model) as agent:
             before = (await agent.ask("/status")).content.splitlines()
             await agent.ask("go")
+            await agent.ask("/cron add every 1d message: drink")
             after = (await agent.ask("/status")).content.splitlines()
         assert before[0].endswith("Nothing has been said here yet.")
         assert after[0].startswith("Model: ")
@@ -134,7 +135,7 @@ class TestStatus:
         assert after[1:] == [
             "State: resting. 2 model call(s), price not known.",
             "Tasks: 0 open, 1 in all.",
-            "Jobs of yours that are to come: 0.",
+            "Schedules of yours that are to come: 1.",
             "Channels: none is open here.",
         ]
 

@@ -9,7 +9,10 @@ from everloop.core.log import CallReturned, CallStarted, Compacted, ModelSaid, S
 from everloop.core.message import said
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, ToolCall
+from everloop.errors import AnswerLost
+from everloop.runtime.calls import MAY_HAVE
 from everloop.testing import Call, Say, ScriptedModel
+from everloop.tools.decorator import tool
 
 from .conftest import Gated, letter
 
@@ -106,3 +109,22 @@ async def _until(events, name: str):
         yield event
         if event.name == name:
             return
+
+
+@pytest.mark.parametrize(("effect", "unknown"), [(Effect.UNSAFE, (SENTENCE,)), (Effect.READ, ())])
+async def test_a_tool_that_has_lost_the_answer_to_its_call_says_so(house, effect, unknown):
+    runs = []
+
+    @tool(effect)
+    async def pay() -> str:
+        """Ask a server that ends meanwhile."""
+        runs.append(1)
+        raise AnswerLost("the server was lost in the middle of the call")
+
+    model = ScriptedModel([Call("pay"), Say("who knows")])
+    async with house(model, tools=[pay]) as agent:
+        answer = await agent.ask("pay bob")
+    assert (answer.unknown, len(runs)) == (unknown, 1)
+    told = model.prompts[-1].messages[-1].text
+    assert told.startswith("Error: the server was lost in the middle of the call")
+    assert told.endswith(MAY_HAVE) is bool(unknown)

@@ -1,4 +1,5 @@
-"""Whatever is killed while tasks are handed on, worked at and reported: each is worked at once, and told once.
+"""Whatever is killed while tasks are handed on, worked at and reported: each is worked at once, and told once, and
+no process is left of it.
 
 The places are not listed here: an undisturbed run tells which it reaches, and how often.
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from tests.effort import in_full
+from tests.processes import see_none_left
 
 from everloop.testing.failpoints import reached_in
 
@@ -67,9 +69,10 @@ async def test_a_kill_at_any_place_loses_nothing_and_tells_nothing_twice(home: A
         assert status in (-signal.SIGKILL, 0), point  # how often a place is reached differs by how things interleave
         status, end = await worked(folder, url)
         assert (point, status, {name: end[name] for name in END}) == (point, 0, END)
+        await see_none_left(folder)
 
 
-TABLES = ("entries", "inbox", "outbox", "sessions", "threads", "usage", "jobs", "taints")
+TABLES = ("entries", "inbox", "outbox", "sessions", "threads", "usage", "jobs", "taints", "command_homes")
 
 
 def test_the_check_notices_a_result_that_is_told_twice_or_lost():

@@ -28,6 +28,7 @@ from everloop.tools.sandbox import seccomp, spool
 from everloop.tools.sandbox.bwrap import Bubblewrap
 from everloop.tools.sandbox.choose import Confinement, Landlock, choose_way, refused
 from everloop.tools.sandbox.commands import SandboxedCommands, told_apart
+from everloop.tools.sandbox.elsewhere import Elsewhere
 from everloop.tools.sandbox.port import CommandLimits, CommandSpec, CommandView
 from everloop.tools.sandbox.runner import NAME
 from everloop.tools.sandbox.view import environment, shell_path
@@ -43,10 +44,26 @@ def untimed(text: str) -> str:
     return f"{head.partition(',')[0]}{line}{rest}"
 
 
+class FakeHomes:
+    """A CommandHomes port."""
+
+    def __init__(self, homes: set[str]) -> None:
+        self._homes = homes
+
+    async def note_command_home(self, home: str) -> None:
+        self._homes.add(home)
+
+    async def has_command_homes_beside(self, home: str) -> bool:
+        return bool(self._homes - {home})
+
+
 class House:
     """The tools over a workspace and a spool in a temporary home."""
 
-    def __init__(self, home: Path, way: Confinement, shared: bool = False, limits: CommandLimits | None = None) -> None:
+    def __init__(
+        self, home: Path, way: Confinement, others: set[str] | None = None, limits: CommandLimits | None = None
+    ) -> None:
+        """With `others`, commands of its conversations may be run in these homes, too."""
         self.workspace, self.spool = home / "workspace", home / "spool"
         self.workspace.mkdir(exist_ok=True)
         self.told: list[str] = []
@@ -55,7 +72,8 @@ class House:
         async def choose() -> Confinement:
             return way
 
-        self.commands = SandboxedCommands(self.spool, choose, shared)
+        elsewhere = None if others is None else Elsewhere(self.spool, FakeHomes(others))
+        self.commands = SandboxedCommands(self.spool, choose, elsewhere)
         self.shell = Shell(
             self.commands,
             CommandView(self.workspace, hidden=(home,)),
@@ -516,8 +534,16 @@ class TestDeathOfAWorker:
         assert await house.verify(context(5), command="x") is None
 
     async def test_unless_another_machine_may_have_begun_it(self, tmp_path: Path) -> None:
-        async with opened(tmp_path, shared=True) as house:
+        async with opened(tmp_path, others={"another"}) as house:
             assert await refusal(house.verify(context(5), command="x")) == "there is no command 5-0 here"
+
+    async def test_of_which_there_may_be_none(self, tmp_path: Path) -> None:
+        homes: set[str] = set()
+        async with opened(tmp_path, others=homes) as house:
+            assert await house.verify(context(5), command="x") is None
+            await house.run("exec", command="true")
+            assert len(homes) == 1
+            assert await house.verify(context(7), command="x") is None
 
     async def test_if_the_runner_dies_too_nobody_can_tell(self, tmp_path: Path) -> None:
         await asyncio.to_thread(killed_worker, tmp_path, f"setsid sleep {SLEEP} & echo on; wait")

@@ -17,7 +17,7 @@ from everloop.files.folder import Folder
 from everloop.ports.rows import Commit, Lease, Taint, Untaint
 from everloop.store.sqlite import SqliteStore
 from everloop.tools.bootstrap import FILES, Bootstrap
-from everloop.tools.prompt_files import Beside, OwnersFiles, WatchedFiles
+from everloop.tools.prompt_files import Beside, FilesWithSkills, WatchedFiles
 from everloop.tools.skill_files import SkillFiles, is_skill_file
 from everloop.tools.tainted import Tainted
 from everloop.tools.workspace import Workspace
@@ -54,7 +54,7 @@ class Home:
 
         workspace = Workspace(self.workspace)
         tainted = Tainted(self._store, str(self.workspace), ended)
-        source = OwnersFiles(Bootstrap(workspace), SkillFiles(workspace))
+        source = FilesWithSkills(Bootstrap(workspace), SkillFiles(workspace))
         return WatchedFiles(source, workspace, self._store, tainted, self._files)
 
     async def commit(self, **what) -> None:

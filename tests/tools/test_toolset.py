@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import everloop
-from everloop.app.tools import ESSENTIAL, Toolset, build_tools
+from everloop.app.tools import Toolset, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.approval import Policy, PolicyRule
 from everloop.core.decide import Ask, Rules, RunCalls, Settle, Step, decide
@@ -21,6 +21,7 @@ from everloop.core.tool import Effect, FileChange, Risk, ToolCall, ToolSpec, pro
 from everloop.errors import HostTimeout, HostUnreachable, LinkFailed, SettingsError, StreamCut, ToolError
 from everloop.files.folder import Folder
 from everloop.ports.tools import CallContext, Shown, Tool
+from everloop.readings.found_tools import ESSENTIAL
 from everloop.settings import load
 from everloop.testing import Call, Say, ScriptedModel
 from everloop.tools.decorator import tool

@@ -22,7 +22,7 @@ from everloop.testing.slack_server import SlackServer
 from everloop.testing.telegram_server import TelegramServer
 
 MARK = "(may be repeated) "
-_ANSWER = re.compile(rf"(?:{re.escape(MARK)})?you said [\w-]+")
+_ANSWER = re.compile(rf"(?:{re.escape(MARK)})?you said [\w-]+(?:\. That is all\.)?")
 
 
 class TorturedPlatform(ABC):
@@ -126,6 +126,7 @@ class OnEmail(TorturedPlatform):
         self._server = server
         self.settings = server.settings(address=self.address, senders="any", unseen_days=1)
         self._people: set[str] = set()
+        self._read: dict[str, tuple[str, str]] = {}  # by its file, the Message-ID of a mail and the answer in it
 
     async def say(self, chat: int, text: str) -> None:
         person = f"user{chat}@people.example"
@@ -134,12 +135,13 @@ class OnEmail(TorturedPlatform):
         await asyncio.to_thread(self._server.post, mail, person, self.address)
 
     def seen(self) -> Counter[str]:
-        found = {}
         for person in [*self._people]:
-            for mail in self._server.mails(person):
-                if said := _ANSWER.search(mail.as_string()):
-                    found[mail["Message-ID"]] = said[0].removeprefix(MARK)
-        return Counter(found.values())
+            for name, read in self._server.unread(person, self._read):
+                mail = read()
+                said = _ANSWER.search(mail.as_string())
+                self._read[name] = mail["Message-ID"], said[0].removeprefix(MARK) if said else ""
+        found = dict(self._read.values())
+        return Counter(answer for answer in found.values() if answer)
 
 
 class OnMatrix(TorturedPlatform):

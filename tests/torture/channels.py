@@ -24,6 +24,8 @@ from everloop.testing.model_server import ModelServer
 
 CHATS = 3
 LOOK = 0.05  # seconds between two looks at what people see
+PAUSE = 2.0  # seconds, at most, before somebody who was answered goes on
+END = ". That is all."  # by which an answer is told from a draft, which may be withdrawn
 PATIENCE = 60.0  # seconds for an answer, kills among them
 
 
@@ -33,26 +35,41 @@ class Campaign:
     def __init__(self, platform: TorturedPlatform) -> None:
         self.platform = platform
         self.asked: set[str] = set()
+        self._unseen: set[str] = set()  # of what was asked, as of the last look
+        self._looked = 0.0
 
     def open(self) -> set[str]:
-        seen = {text.removeprefix(MARK) for text in self.platform.seen()}
-        return {text for text in self.asked if f"you said {text}" not in seen}
+        """All who wait share one look: it goes through every answer that there is."""
+        if self._unseen and time.monotonic() - self._looked >= LOOK:
+            self._unseen -= {_question(text) for text in self.platform.seen()}
+            self._looked = time.monotonic()
+        return self._unseen
 
-    async def talk(self, chat: int, is_over: asyncio.Event) -> None:
+    async def talk(self, chat: int, is_over: asyncio.Event, chosen: random.Random) -> None:
         number = 0
         while not is_over.is_set():
             text = f"{self.platform.name}-{chat}-{number}"
             self.asked.add(text)
+            self._unseen.add(text)
             await self.platform.say(chat, text)
             await answered(self, {text})
+            await asyncio.sleep(chosen.random() * PAUSE)
             number += 1
 
     def wrong(self) -> list[str]:
         seen = self.platform.seen()
         twice = [text for text, times in seen.items() if times > 1 and not text.startswith(MARK)]
         marked = [text for text in seen if text.startswith(MARK)] if self.platform.once else []
-        lost = [f"lost on {self.platform.name}: {text}" for text in sorted(self.open())]
-        return lost + [f"twice on {self.platform.name}: {text}" for text in (*twice, *marked)]
+        lost = [
+            f"lost on {self.platform.name}: {text}" for text in sorted(self.asked - {_question(each) for each in seen})
+        ]
+        other = [f"people see on {self.platform.name}: {text}" for text in seen if not _question(text)] if lost else []
+        return lost + other + [f"twice on {self.platform.name}: {text}" for text in (*twice, *marked)]
+
+
+def _question(answer: str) -> str:
+    """What was asked; of a draft, nothing that anybody has."""
+    return answer.removeprefix(MARK).removeprefix("you said ").removesuffix(END) if answer.endswith(END) else ""
 
 
 async def answered(campaign: Campaign, texts: set[str]) -> None:
@@ -69,7 +86,7 @@ async def _all_seen(campaign: Campaign, texts: set[str]) -> None:
 
 
 def lines(shown: Shown) -> list[object]:
-    return [Say(["you said ", shown.asked.split()[0]]), Pause(0.01)]
+    return [Say(["you said ", shown.asked.split()[0]]), Pause(0.01), Say([END])]
 
 
 async def kill_often(folder: Path, names: Sequence[str], kills: int, seed: int, tell=lambda text: None) -> Counter[str]:
@@ -95,12 +112,12 @@ async def kill_often(folder: Path, names: Sequence[str], kills: int, seed: int, 
         async with asyncio.TaskGroup() as group:
             for each in campaigns:
                 for chat in range(CHATS):
-                    group.create_task(each.talk(chat, is_over))
+                    group.create_task(each.talk(chat, is_over, random.Random(chosen.random())))
             for each in campaigns:  # where nobody has spoken yet, a platform may not know what was missed
                 await answered(each, {f"{each.platform.name}-{chat}-0" for chat in range(CHATS)})
             for kill in range(kills):
                 await asyncio.sleep(chosen.random() * 0.5)
-                interrupted = [each.open() for each in campaigns]
+                interrupted = [set(each.open()) for each in campaigns]
                 await gateway.kill()
                 gateway = await start(person, port)
                 for each, texts in zip(campaigns, interrupted, strict=True):  # one that is cut off thrice is given up

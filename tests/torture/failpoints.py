@@ -25,9 +25,9 @@ MUCH = "\n" + "and so on and on " * 100  # what follows the first line is no ord
 FATAL = {"store.migrating"}  # an error that nobody expects here ends the process, not silently
 
 
-# Of these, tests/store/test_erasure_kills.py, test_consolidation_kills.py, test_task_kills.py and test_schedules.py
-# meet every one.
-ELSEWHERE = ("erasure.", "consolidation.", "task.", "schedule.")
+# Of these, tests/store/test_erasure_kills.py, test_consolidation_kills.py, test_task_kills.py, test_schedules.py and
+# test_heartbeats.py meet every one.
+ELSEWHERE = ("erasure.", "consolidation.", "task.", "schedule.", "heartbeat.")
 
 
 def names() -> list[str]:

@@ -21,6 +21,7 @@ from ..memory.embedding import FactEmbedding
 from ..memory.recall import Recall
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
 from ..ports.channel import Hook
+from ..ports.heartbeat import HEARTBEAT
 from ..ports.jobs import DELETE, ERASE
 from ..ports.schedules import COMMAND, POLL
 from ..ports.tools import Tool
@@ -57,6 +58,7 @@ from .configured_channels import ConfiguredChannels
 from .consolidation import HouseConsolidation
 from .credentials import PersonalCredentials
 from .files import open_storage
+from .heartbeat import heartbeat_desk, heartbeat_files, heartbeat_in
 from .home_folders import HomeFoldersOf
 from .house import House
 from .live import LiveHouse
@@ -80,6 +82,7 @@ from .whereabouts import listening_at
 
 if TYPE_CHECKING:
     from ..gateway.server import Gateway
+    from ..runtime.sampling import SampledAnswers
     from .desk import GatewayDesk
 
 
@@ -138,6 +141,18 @@ async def open_desk(home: Path, settings: Mapping[str, Any] = {}, **given: Any) 
 
 
 @asynccontextmanager
+async def open_own_desk(home: Path, **given: Any) -> "AsyncIterator[GatewayDesk]":
+    """As `open_desk`, for the owner alone, whose threads it drives and nobody else's: no channel listens."""
+    from ..settings.editor import SettingsEditor
+    from .desk import GatewayDesk
+    from .reconfigure import LiveSettings
+
+    async with _opened_house(home, {}, Overrides(**{**given, "waits": True}), ForOne()) as house:
+        live_settings = LiveSettings(SettingsEditor(home, os.environ, {}), house.builder, house.live, house.store)
+        yield GatewayDesk(house, live_settings)
+
+
+@asynccontextmanager
 async def serve(
     home: str | os.PathLike[str] | None = None, settings: Mapping[str, Any] = {}, **given: Any
 ) -> "AsyncIterator[Gateway]":
@@ -190,7 +205,14 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     credentials = PersonalCredentials(personal, opened.vault_of)
     embedder = HouseEmbedder(lambda: live.now, store, lambda: budgets, people, loads=given.embeds)
     recall = Recall(store, embedder)
-    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall)
+
+    def sampled() -> "SampledAnswers":
+        """Who answers what an MCP server may have a model asked: few have one that does."""
+        from ..runtime.sampling import SampledAnswers
+
+        return SampledAnswers(live.small_or_usual, budgets, store, people, own_keys)
+
+    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall, sampled)
     live = LiveHouse(opened, builder, await builder.make(settings))
     traits = builder.channels
     own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
@@ -198,6 +220,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     async def look_at_own() -> None:
         await own_keys.look()
         credentials.tidy()
+        await builder.mcp.look()
 
     toolbox = Toolbox(live.kit_of, files, credentials)
     budgets = BudgetControl(store, following(lambda: live.now.settings.users.budgets))
@@ -215,7 +238,13 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     )
     leave = live.now.toolset.leave
     children = Children(toolbox, bus, store, lambda: task_limits(live.now.settings.agents), leave)
-    deeds = scheduled_deeds(store, bus, people, toolbox, lambda: live.now.settings, live.now.toolset.forget)
+    forget, prompt_files = live.now.toolset.forget, builder.prompt_files
+    deeds = scheduled_deeds(store, bus, people, toolbox, lambda: live.now.settings, forget, prompt_files)
+    hearts = heartbeat_files(builder.watched, builder.own, lambda: live.now.settings)
+    heartbeat = heartbeat_in(
+        store, bus, clock, files=hearts, deeds=deeds, settings=lambda: live.now.settings, whose=given.whose
+    )
+    heartbeats = heartbeat_desk(store, hearts, lambda: live.now.settings)
     driver = Driver(
         store,
         bus,
@@ -226,9 +255,10 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         steering=settings.agents.defaults.steering,
         people=people,
         ended=_together(
-            _together(titles.note, deeds.note), tell_a_collector(settings, store, given.http, supervisor, stack)
+            _together(titles.note, _together(deeds.note, heartbeat.note)),
+            tell_a_collector(settings, store, given.http, supervisor, stack),
         ),
-        files=builder.prompt_files,
+        files=prompt_files,
         clock=clock,
         approvers=Approvers(store, traits, given.roles),
         budgets=budgets,
@@ -270,6 +300,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         memory=memory,
         skills=SkillDesk(home, builder.skills, store),
         schedules=builder.schedules,
+        heartbeat=heartbeats,
+        tasks=lambda: task_limits(live.now.settings.agents),
+        mcp=builder.mcp,
     )
     longest = settings.agents.defaults.max_message_chars
     consolidation = HouseConsolidation(
@@ -301,7 +334,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     stack.push_async_callback(supervisor.start("keys", partial(live.watch_keys, look_at_own)).end)
     await stack.enter_async_context(lanes)
     embedding = FactEmbedding(store, embedder, clock, given.whose)
-    scheduled = {COMMAND: deeds.run_command, POLL: deeds.look}
+    scheduled = {COMMAND: deeds.run_command, POLL: deeds.look, HEARTBEAT: heartbeat.look}
     work = {**workers(store, home, deletions, erasures), KIND: titles.work, **scheduled}
     if given.whose:
         work = {DELETE: deletions.work, ERASE: erasures.work, **scheduled}
@@ -311,11 +344,13 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     supervisor.start("memory", partial(consolidation.run, work))  # these end after the lanes, too
     supervisor.start("schedules", deeds.run)
+    supervisor.start("heartbeat", heartbeat.run)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)
     for each in given.channels:
         channels.start(each, rules.admission(each, policy_of(settings, each.manifest.name), brought=True))
+    builder.mcp.start(supervisor, stack)
     configured, network = None, cache(lambda: given.http or network_of(settings, made_later))
     if given.listens:
         names = frozenset(each.manifest.name for each in given.channels)
@@ -332,6 +367,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         lanes=lanes,
         approvals=approvals,
         memory=memory,
+        heartbeat=heartbeats,
         sessions=sessions,
         deletions=deletions,
         budgets=allotments,

@@ -53,7 +53,9 @@ class Agent:
         self.memory = house.memory  # of everybody, by their principal
         self.skills = SkillDesk(house.opened.home, house.builder.skills, house.store)  # that people have
         self.schedules = house.builder.schedules  # of people: what is to happen later, or again and again
+        self.heartbeat = house.heartbeat  # of people: what they have looked after
         self._live = house.live
+        self._mcp = house.builder.mcp
         self._supervisor = house.supervisor
         self._bus = house.bus
         self._inbox = house.inbox

@@ -10,14 +10,19 @@ from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.people import OWNER, Role
+from ..core.tool import ToolSpec
 from ..errors import ModelMissing, SettingsError
 from ..memory.recall import Recall
 from ..memory.views import MOST, PATHS
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
+from ..ports.heartbeat import HEARTBEAT_FILE
+from ..ports.mcp import McpClient
 from ..ports.memory import FactFinder
 from ..ports.tools import Tool
 from ..providers.keys import Keys
@@ -31,10 +36,11 @@ from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
 from ..settings import Preset, Settings, unused, workspace_of
 from ..settings.unused import switched_on
+from ..tools.bootstrap import FILES as BOOTSTRAP_FILES
 from ..tools.bootstrap import Bootstrap, make_workspace
 from ..tools.home import Home
 from ..tools.house_prompt_files import HousePromptFiles
-from ..tools.prompt_files import Beside, OwnersFiles, WatchedFiles
+from ..tools.prompt_files import Beside, FilesWithSkills, WatchedFiles
 from ..tools.sandbox.port import Sandbox
 from ..tools.skill_files import SkillFiles
 from ..tools.tainted import Ended, Tainted, place_of
@@ -46,6 +52,8 @@ from .channels import traits_in, wrong_in
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools
+from .mcp import Connects, HouseMcp
+from .mcp_wiring import HouseLogins, connections
 from .memory_files import MemoryFiles
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
@@ -58,6 +66,9 @@ from .skills import HouseSkills
 from .subagents import TaskBriefer
 from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
 from .waiting_models import WaitingModels, absent, sentence_of
+
+if TYPE_CHECKING:
+    from ..tools.mcp.questions import AnswersModels
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 READ_BY_SMALL = 4000  # characters of a result; the embedded model is shown less, and what was counted in all of it
@@ -105,6 +116,7 @@ class Overrides(Struct, frozen=True):
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
     in_process: Mapping[str, ResolvedModel] = {}  # embedded models, by what stands behind "embedded/"
+    mcp: Connects | None = None  # who speaks with MCP servers
 
 
 class Builder:
@@ -120,7 +132,10 @@ class Builder:
         stack: AsyncExitStack,
         credentials: PersonalCredentials | None = None,
         facts: FactFinder | None = None,
+        sampled: "Callable[[], AnswersModels] | None" = None,
     ) -> None:
+        """`sampled` makes who answers what an MCP server may have a model asked."""
+        self._sampled = sampled
         self._facts = facts or Recall(opened.store, NO_EMBEDDER)
         self._credentials = credentials
         self.vault = opened.vault
@@ -138,11 +153,14 @@ class Builder:
         self.open_channels = {each.manifest.name: each for each in given.channels}  # who opens more adds them
         self._tools_given = tuple(tool for tool in given.tools if isinstance(tool, Tool))
         self._sources = tuple(source for source in given.tools if not isinstance(source, Tool))
+        self.mcp = HouseMcp(opened.store, opened.vault, given.mcp or self._connect_mcp)
+        self.mcp_logins = HouseLogins(opened.vault, lambda: self._settings, stack)
         self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
         self._in_process = dict(given.in_process)  # what runs in this process is loaded once
         self._first: Toolset | None = None
+        self._made_kits: Kits | None = None
         self.prompt_files: HousePromptFiles | None = None  # is made with the first tools
         self.memory: MemoryFiles | None = None  # as are these
         self._last: tuple[tuple[object, ...], Toolset] | None = None
@@ -158,9 +176,12 @@ class Builder:
         longest = settings.agents.defaults.tool_result_max_chars
         results = min(longest, READ_BY_SMALL) if choice.model.compact else longest
         toolset = self._tools(settings, results)
-        kits = self._kits(settings, results, toolset)
+        kits = self._made_kits = self._kits(settings, results, toolset)
         known = {tool.spec.name: tool.spec for tool in (*toolset.tools, *self._tools_given)}
-        check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=bool(self._sources))
+        servers = settings.tools.mcp_servers
+        await self.mcp.follow(servers, {*known, *toolset.built_in})
+        comes_and_goes = bool(self._sources or servers)
+        check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=comes_and_goes)
         if self.prompt_files is None or self.memory is None:
             files, ended = self._storage.files, toolset.commands.ended
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
@@ -193,6 +214,23 @@ class Builder:
         brought = {each.manifest.name for each in self._given.channels}
         wrong = [each.sentence for each in wrong_in(settings, self._home)]
         return (*wrong, *unused(settings, known_channels(settings) | brought))
+
+    def watched(self) -> HousePromptFiles:
+        """The files that stand in prompts, once the first tools are made."""
+        assert self.prompt_files is not None
+        return self.prompt_files
+
+    def _connect_mcp(self) -> McpClient:
+        return connections(
+            self._home,
+            lambda: self._settings,
+            self.vault,
+            self._stack,
+            clock=self._given.clock or MACHINE,
+            bus=self._bus,
+            keeper=self._storage.attachments,
+            models=self._sampled() if self._sampled else None,
+        )
 
     async def memory_changed(self, owner: str) -> None:
         """The files of it follow."""
@@ -234,7 +272,8 @@ class Builder:
 
     def _tools(self, settings: Settings, results: int) -> Toolset:
         """Commands that run in the background are those of the first set, and stay."""
-        made_of = settings.tools, settings.agents.profiles, settings.agents.tasks, settings.memory, results
+        own = replace(settings.tools, mcp_servers={})  # whose tools come and go
+        made_of = own, settings.agents.profiles, settings.agents.tasks, settings.memory, results
         if self._last and self._last[0] == made_of:
             return self._last[1]
         commands = self._first.commands if self._first else None
@@ -255,9 +294,10 @@ class Builder:
 
         own = owners.kit(self._tools_given, results)
         workspace, credentials = workspace_of(settings, self._home), self._credentials
+        sources = (*self._sources, self.mcp)
         if credentials is None:
-            return Kits(self._home, workspace, own, make, self._sources)
-        return Kits(self._home, workspace, own, make, self._sources, credentials.kit)
+            return Kits(self._home, workspace, own, make, sources)
+        return Kits(self._home, workspace, own, make, sources, credentials.kit)
 
     def _toolset(
         self,
@@ -289,6 +329,13 @@ class Builder:
             facts=self._facts,
             skills=self.skills,
             clerk=self.schedules,
+            specs=self._specs,
+        )
+
+    def _specs(self, principal: str) -> dict[str, ToolSpec]:
+        """All tools that there are for somebody, whatever of them prompts have room for."""
+        return (
+            {name: tool.spec for name, tool in self._made_kits.of(principal).tools.items()} if self._made_kits else {}
         )
 
     async def _choose_model(self, settings: Settings, waits: bool) -> ChosenModel:
@@ -320,14 +367,15 @@ def watched_files(home: Home, settings: Settings, store: Store, files: Files, en
     """The files that stand in prompts; what they hold is known after a look."""
     folder = workspace_of(settings, home.path)
     workspace = Workspace(folder, hidden=home)
-    bootstrap = Bootstrap(workspace, lambda: store.running > CROWD)
-    source = OwnersFiles(bootstrap, SkillFiles(workspace))
+    bootstrap = Bootstrap(workspace, lambda: store.running > CROWD, (*BOOTSTRAP_FILES, HEARTBEAT_FILE))
+    source = FilesWithSkills(bootstrap, SkillFiles(workspace))
     besides: defaultdict[str, Beside] = defaultdict(Beside)
 
     def others(place: str) -> WatchedFiles:
         workspace = Workspace(Path(place), hidden=home)
         tainted = Tainted(store, place, ended)
-        return WatchedFiles(SkillFiles(workspace), workspace, store, tainted, files, beside=besides[place])
+        source = FilesWithSkills(Bootstrap(workspace, names=(HEARTBEAT_FILE,)), SkillFiles(workspace))
+        return WatchedFiles(source, workspace, store, tainted, files, beside=besides[place])
 
     def memory_of(owner: str) -> WatchedMemory:
         own = workspace_for(owner, home.path, folder)

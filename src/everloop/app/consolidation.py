@@ -96,11 +96,10 @@ class HouseConsolidation:
         from ..memory.planning import PlanningRules
 
         settings = self._live.now.settings
-        if not settings.memory.enabled or self._live.now.missing:
+        # The model in this process repeats what it reads, and calls that what matters: others are waited for.
+        if not settings.memory.enabled or self._live.now.missing or self._is_embedded():
             return None
-        # One who runs in this process would hold up people who wait for its answers.
-        idle = None if self._is_embedded() else settings.memory.idle_minutes * 60.0
-        return PlanningRules(settings.agents.defaults.memory_window, idle)
+        return PlanningRules(settings.agents.defaults.memory_window, settings.memory.idle_minutes * 60.0)
 
     def _is_embedded(self) -> bool:
         presets = self._live.now.presets

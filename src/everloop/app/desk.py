@@ -1,9 +1,10 @@
 """An open everloop as the gateway uses it: what a program does with one, and more."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections import ChainMap
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from ..core.mail import Inbound
 from ..core.people import OWNER
@@ -11,6 +12,7 @@ from ..core.turn import Finished
 from ..errors import EverloopError, Fenced, MailRefused
 from ..files.packing import zipped
 from ..ports import WorkspaceFiles
+from ..ports.channel import Hook
 from ..ports.directory import Person
 from ..ports.events import Answer
 from ..ports.rows import Receipt
@@ -25,7 +27,13 @@ from .agent import Again, Agent
 from .build import Built
 from .channel_desk import ChannelDesk
 from .connecting import ModelConnector
+from .direct_tools import HouseDirectTools
 from .house import House
+from .mcp_desk import McpDesk
+from .mcp_login_hook import NAME as MCP
+from .mcp_login_hook import McpLoginHook
+from .mcp_setup import McpSetup
+from .mcp_wiring import HousePackages
 from .offers import ModelOffers
 from .outgoing_links import link_key
 from .persona_desk import PersonaDesk
@@ -53,13 +61,30 @@ class GatewayDesk(Agent):
         self._link_key: bytes | None = None
         changed, channels = live_settings.change, house.builder.channels
         self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, changed, channels)
+        self.direct_tools = HouseDirectTools(
+            house.store, lambda: self._live.now.kits, lambda: self._live.now.settings, house.clock, house.credentials
+        )
         self._configured = house.configured
+        logins = house.builder.mcp_logins
+        packages = HousePackages(house.opened.home)
+        setup = McpSetup(
+            house.opened, live_settings.book, self._mcp, self._mcp_changed, packages=packages, logins=logins
+        )
+        self.mcp = McpDesk(house.opened, setup, self._mcp, logins, logins.page)
+        own: dict[str, Sequence[Hook]] = {MCP: McpLoginHook(self.mcp.finish_login).hooks}
+        self.hooks = ChainMap(own, cast(dict[str, Sequence[Hook]], house.hooks))  # which come and go
         self.channels = ChannelDesk(house.opened, live_settings.book, house.network, self._channels_changed)
 
     async def _caught_up(self) -> Built:
         """What the settings have come to by now."""
         await self._live.catch_up()
         return self._live.now
+
+    async def _mcp_changed(self) -> None:
+        """We have written it ourselves, so it is whole."""
+        settings = await asyncio.to_thread(self._opened.settings_now)
+        await self._mcp.follow(settings.tools.mcp_servers)
+        await self._live.catch_up()
 
     async def _channels_changed(self) -> None:
         if self._configured:

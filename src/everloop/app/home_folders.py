@@ -49,6 +49,7 @@ FOLDERS = (
     FolderRule("logs", "lines that name the person, or a conversation of theirs"),
     FolderRule("personas", "kept: what the agent is told to be, the house's"),
     FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
+    FolderRule("mcp", "kept: what is installed for MCP servers, and what they write, the house's"),
     FolderRule("run", "kept: which processes run"),
     FolderRule("models", "kept: weights of models"),
     FolderRule("config.*", "kept: the owner's settings"),

@@ -12,6 +12,7 @@ from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
 from ..runtime.deletions import Deletions
 from ..runtime.erasures import Erasures
+from ..runtime.heartbeat_desk import HeartbeatDesk
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
@@ -35,6 +36,7 @@ class House(Struct, frozen=True, kw_only=True):
     lanes: Lanes
     approvals: Approvals
     memory: MemoryBook
+    heartbeat: HeartbeatDesk
     sessions: Sessions
     deletions: Deletions
     budgets: Allotments

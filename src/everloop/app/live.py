@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ..core.briefing import Briefing, Situation
 from ..errors import EverloopError, StoreError
-from ..ports.vault import PERSONAL
+from ..ports.vault import MCP_LOGIN, PERSONAL
 from ..ports.voice import Transcriber
 from ..providers.models import ResolvedModel
 from ..runtime.calls import Kit
@@ -53,6 +53,10 @@ class LiveHouse:
 
     async def small(self) -> Model | None:
         return await self.now.models.small()
+
+    async def small_or_usual(self) -> Model:
+        """The small one, else whoever answers. Raises ModelMissing."""
+        return await self.small() or self.find("")
 
     @property
     def wants_titles(self) -> bool:
@@ -155,7 +159,8 @@ class LiveHouse:
 
 def _keys_in(kept: Mapping[str, float]) -> dict[str, float]:
     """What opens providers. A login is renewed by itself, and stays the same login."""
-    return {name: at if name.startswith("key:") else 0.0 for name, at in kept.items() if not name.startswith(PERSONAL)}
+    others = (*PERSONAL, MCP_LOGIN)
+    return {name: at if name.startswith("key:") else 0.0 for name, at in kept.items() if not name.startswith(others)}
 
 
 def taken_over(now: Settings, wanted: Settings) -> Settings:

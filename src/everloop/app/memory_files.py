@@ -19,16 +19,18 @@ import msgspec
 from msgspec import Struct, structs
 
 from ..core.briefing import Situation
-from ..core.people import is_chat
+from ..core.people import Role, is_chat
 from ..core.prompt import Section
 from ..errors import ToolError
-from ..memory.editing import Followed, followed
-from ..memory.forgetting import WHY, all_facts
+from ..memory.editing import BY_HAND, Followed, followed, is_by_person
+from ..memory.forgetting import WHY as FORGOTTEN
+from ..memory.forgetting import all_facts
+from ..memory.lines import changed_lines
 from ..memory.merging import merged, prints_of
 from ..memory.section import memory_section
 from ..memory.views import LONGEST, PATHS, SETTLED, Views, is_ours, text_in, views_in
 from ..ports import Clock, Memory
-from ..ports.memory import DOCUMENTS, MEMORY, MemoryChange, MemoryDocument
+from ..ports.memory import DOCUMENTS, MEMORY, MemoryChange, MemoryDocument, MemoryVersion
 from ..ports.permission import FileState, PromptFile
 from ..runtime.clock import MACHINE
 from ..tools.house_prompt_files import HousePromptFiles
@@ -38,7 +40,6 @@ from .tools import principals_folder
 _log = logging.getLogger("everloop.memory")
 
 VIEWS = "views"  # the folder of a home that says what was written into files
-BY_HAND = "edited by hand"
 GLANCE = 1.0  # seconds between glances at the version of a memory
 PEOPLE = 1000
 PATIENCE = 50  # tries to be the only process that writes
@@ -48,14 +49,15 @@ AGED = 100  # versions that a file is compared with of which nobody knows what i
 
 
 class _Told(Struct, frozen=True):
-    """What is known of somebody's memory, since when, and what was found in their files. `forgotten` is the version
-    with which something was last forgotten."""
+    """What is known of somebody's memory, since when, and what was found in their files. `revoked` is the version
+    with which somebody last took something out of it themselves; `told` the one that the sections tell."""
 
     at: float
     version: int
     sections: tuple[Section, ...] = ()
     rows: Mapping[str, PromptFile] = {}
-    forgotten: int = 0
+    revoked: int = 0
+    told: int = 0
 
 
 class MemoryFiles:
@@ -81,24 +83,19 @@ class MemoryFiles:
         self._busy = False
 
     async def sections(self, situation: Situation) -> tuple[Section, ...]:
-        return await self.told_to(situation.principal)
-
-    async def revocation(self, situation: Situation) -> int:
-        """What is forgotten is told no longer, also in a conversation that goes on. It costs a glance at times."""
-        return (await self._glance(situation.principal)).forgotten
-
-    async def told_to(self, owner: str) -> tuple[Section, ...]:
         """What models are told of somebody's memory; the same again while nothing has changed. Who has none costs a
         glance at times, who has one also a look at the times of two files."""
-        told = await self._glance(owner)
-        if not told.version:
-            return ()
-        watched = self._files.memory_of(owner)
-        await watched.look()
-        if told.rows != watched.rows:
-            await self.sync(owner)
-            told = await self._tell(owner, watched, told)
+        told = await self._read(situation, await self._glance(situation.principal))
+        if told.told != told.version:
+            told = await self._tell(situation.principal, told)
         return told.sections
+
+    async def revocation(self, situation: Situation) -> int:
+        """What a person has had forgotten, or taken out themselves, is told no longer, also in a conversation that goes
+        on. It costs a glance at times."""
+        before = self._told.get(situation.principal)
+        told = await self._glance(situation.principal)
+        return told.revoked if told is before else (await self._read(situation, told)).revoked
 
     async def _glance(self, owner: str) -> _Told:
         """What is known, which is as of a second ago at most."""
@@ -107,13 +104,37 @@ class MemoryFiles:
             return told
         version = await self._store.memory_version(owner)
         if told is None or told.version != version:  # its files are looked at again
-            before = told or _Told(now, 0)
-            told = structs.replace(before, version=version, rows={}, forgotten=await self._forgotten(owner, before))
+            told = await self._renewed(owner, version, structs.replace(told or _Told(now, 0), rows={}))
         return self._keep(owner, structs.replace(told, at=now))
 
-    async def _forgotten(self, owner: str, before: _Told) -> int:
+    async def _renewed(self, owner: str, version: int, before: _Told) -> _Told:
         made = await self._store.memory_versions(owner, limit=AGED)
-        return next((each.version for each in made if each.why == WHY), before.forgotten)
+        new = [each for each in made if each.version > before.version and is_by_person(each)]
+        for each in new:
+            if not before.version or await self._takes_out(owner, each):
+                return structs.replace(before, version=version, revoked=each.version)
+        return structs.replace(before, version=version)
+
+    async def _takes_out(self, owner: str, made: MemoryVersion) -> bool:
+        was, now = [await self._store.document_at(owner, MEMORY, each) for each in (made.version - 1, made.version)]
+        return made.why == FORGOTTEN or bool(changed_lines(was or "", now or "")[0])
+
+    async def _read(self, situation: Situation, told: _Told) -> _Told:
+        """What is known after what was edited by hand. Of guests nothing is remembered, whatever they write."""
+        owner = situation.principal
+        if not told.version and (situation.role < Role.USER or not self._has_file(owner)):
+            return told
+        watched = self._files.memory_of(owner)
+        await watched.look()
+        if told.rows == watched.rows:
+            return told
+        await self.sync(owner)
+        if (version := await self._store.memory_version(owner)) != told.version:
+            told = await self._renewed(owner, version, told)
+        return self._keep(owner, structs.replace(told, rows=watched.rows))
+
+    def _has_file(self, owner: str) -> bool:
+        return any(os.access(self._folder_of(owner) / path, os.F_OK) for path in PATHS.values())
 
     async def changed(self, owner: str) -> None:
         """Somebody's memory was changed here: the files follow, and so does what models are told."""
@@ -221,15 +242,12 @@ class MemoryFiles:
         self._keep_views(owner, self._views(owner, watched.place).after(name, writing, writing))
         return ""
 
-    async def _tell(self, owner: str, watched: WatchedMemory, before: _Told) -> _Told:
+    async def _tell(self, owner: str, before: _Told) -> _Told:
         body = (await self._store.document(owner, MEMORY)).body
         section = memory_section(body, await all_facts(self._store, owner, ended=False) if body else ())
         sections = (section,) if section else ()
         told = structs.replace(
-            before,
-            version=await self._store.memory_version(owner),
-            sections=before.sections if sections == before.sections else sections,
-            rows=watched.rows,
+            before, sections=before.sections if sections == before.sections else sections, told=before.version
         )
         return self._keep(owner, told)
 

@@ -17,6 +17,7 @@ from ..ports.voice import Transcriber
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of
+from ..readings.found_tools import ESSENTIAL, FIND, FINDERS
 from ..readings.sections import PERSONA, SKILLS, joined, shrunk
 from ..runtime.context import Context, Profile
 from ..runtime.models import SHORT, Model
@@ -26,10 +27,12 @@ _log = logging.getLogger("everloop.models")
 
 TOOLS = "{tools}"  # stands in an identity for the names of those that are offered
 ROOM_FOR_TOOLS = 0.35  # of the window
+ROOM_FOR_BROUGHT = 0.1  # of the window, for tools that are not the house's own
+MOST_FOR_BROUGHT = 10_000  # tokens, however large the window: each call pays for them
 ROOM_FOR_FILES = 0.125  # of the window
 COMPACT = 1200  # tokens that stand before the conversation of a model that is not shown all tools
 # By these the embedded model's own, smaller tools are carried out.
-_IN_LITTLE = frozenset({"grep", "find_files", "run_python", "apply_patch"})
+_IN_LITTLE = frozenset({"grep", "find_files", "run_python", "apply_patch", "remember"})
 LITTLE = 280  # characters of the system prompt that the embedded model is shown beside its tools
 
 
@@ -159,6 +162,7 @@ def _fitted(
     assert limits.window is not None
     window = limits.window
     tools = _tools_for(window, model.compact, told)
+    hidden = {name: spec for name, spec in told.rules.tools.items() if FIND in tools and name not in tools}
     names = ", ".join(tools) or "none"
     identity = ((model.compact and told.brief) or told.identity).replace(TOOLS, names)
     room = LITTLE - len(identity) if model.compact else _room_for_files(window, told, tools)
@@ -178,7 +182,7 @@ def _fitted(
     context = Context(profile, tuple(tools.values()), now)
     rules = replace(
         told.rules,
-        tools=tools,
+        tools={**tools, **hidden},
         limit=window - profile.max_tokens,
         overhead=tokens_of(joined(sections), tools.values()),
         prefix=context.prefix(False),
@@ -195,20 +199,42 @@ def _is_of_use(section: Section, compact: bool, tools: Mapping[str, ToolSpec]) -
 def _room_for_files(window: int, told: Briefing, tools: Mapping[str, ToolSpec]) -> int:
     """Characters."""
     tokens = int(window * ROOM_FOR_FILES)
-    if len(tools) < len(told.rules.tools):
+    if any(name in told.large and name not in FINDERS and name not in tools for name in told.rules.tools):
         tokens = min(tokens, COMPACT - tokens_of(told.identity, tools.values()))
     return 4 * tokens
 
 
 def _tools_for(window: int, compact: bool, told: Briefing) -> Mapping[str, ToolSpec]:
-    """All tools, if they leave most of the window free; else those that matter most, else none."""
-    everything = told.rules.tools
+    """All tools, if they leave most of the window free; else those that matter most, else none. What others have
+    brought has a share of its own: what does not fit into that is found by `find_tools`, in the order in which it
+    comes, the last first."""
+    everything = {name: spec for name, spec in told.rules.tools.items() if name not in FINDERS}
+    own = {name: spec for name, spec in everything.items() if name in told.large or name in ESSENTIAL}
     shown = _IN_LITTLE if compact else frozenset()
-    few = {name: spec for name, spec in everything.items() if name not in told.large or name in shown}
-    for tools in (few,) if compact else (everything, few):
+    few = {name: spec for name, spec in own.items() if name not in told.large or name in shown}
+    brought = {name: spec for name, spec in everything.items() if name not in own}
+    for tools in (few,) if compact else (own, few):
         if compact or tokens_of(told.identity, tools.values()) <= window * ROOM_FOR_TOOLS:
-            return tools
+            return {**tools, **_brought(window, brought, told.rules.tools, finds=not compact)}
     return {}
+
+
+def _brought(
+    window: int, brought: Mapping[str, ToolSpec], tools: Mapping[str, ToolSpec], *, finds: bool
+) -> Mapping[str, ToolSpec]:
+    """Those of them that there is room for and, unless that is all, what finds the others."""
+    room = min(int(window * ROOM_FOR_BROUGHT), MOST_FOR_BROUGHT)
+    if tokens_of("", brought.values()) <= room:
+        return brought
+    finders = {name: tools[name] for name in FINDERS if finds and name in tools}
+    fits: dict[str, ToolSpec] = {}
+    room -= tokens_of("", finders.values())
+    for name, spec in brought.items():
+        room -= tokens_of("", [spec])
+        if room < 0:
+            break
+        fits[name] = spec
+    return {**fits, **finders}
 
 
 def filled(preset: Preset, defaults: Defaults) -> Preset:

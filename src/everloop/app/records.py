@@ -22,6 +22,7 @@ from ..runtime.budgets import BudgetControl
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Deletions, Forget
 from ..runtime.erasures import Erasures
+from ..runtime.heartbeat_desk import HeartbeatDesk
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
 from ..runtime.person_export import PersonExport
@@ -34,6 +35,7 @@ from ..tools.tainted import Ended
 from .budgets import following
 from .build import Builder, Overrides, memory_files, watched_files
 from .files import open_storage
+from .heartbeat import heartbeat_desk, heartbeat_files
 from .home_folders import HomeFoldersOf
 from .models import ModelLibrary, open_models
 from .opening import opened_home
@@ -51,6 +53,7 @@ class Records(Struct, frozen=True):
     vault_of: Callable[[str], Vault]  # of what is a person's alone
     approvals: Approvals
     memory: MemoryBook
+    heartbeat: HeartbeatDesk
     sessions: Sessions
     files: RecordedShelves
     kept: Files
@@ -68,7 +71,9 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
     async with opened_home(home) as opened:
         folder, settings, store = opened.home, opened.settings, opened.store
         storage = await open_storage(opened, KnownPeople(store))
-        watched = watched_files(Home(folder), settings, store, storage.files, asking_a_sandbox(folder, settings))
+        own = Home(folder)
+        watched = watched_files(own, settings, store, storage.files, asking_a_sandbox(folder, settings))
+        hearts = heartbeat_files(lambda: watched, own, lambda: settings)
         clock, finder = SystemClock(), Recall(store, NO_EMBEDDER)  # whoever looks once does not load an embedder
         views = memory_files(folder, settings, store, watched, clock)
         memory = MemoryBook(store, views, clock, finder, lambda: how_recalled(settings))
@@ -85,6 +90,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             vault_of=opened.vault_of,
             approvals=approvals,
             memory=memory,
+            heartbeat=heartbeat_desk(store, hearts, lambda: settings),
             sessions=sessions,
             files=storage.shelves,
             kept=storage.files,
@@ -107,7 +113,7 @@ async def open_view(home: Path | None = None) -> AsyncIterator[View]:
         built = await builder.make(opened.settings)
         assert builder.prompt_files is not None  # with the memory, they were made just now
         assert builder.memory is not None
-        await builder.memory.told_to(OWNER)
+        await builder.memory.sync(OWNER)
         people, facts = KnownPeople(opened.store), Recall(opened.store, NO_EMBEDDER)
         yield View(opened.store, built.models, built.briefer, people, builder.prompt_files.names, facts)
 

@@ -9,13 +9,14 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 
 from ..bus.local import LocalBus
-from ..ports import Bus, Clock, People, Store, Vault
+from ..ports import Bus, Clock, People, PromptFiles, Store, Vault
 from ..runtime.calls import Toolbox
 from ..runtime.clock import SystemClock
 from ..runtime.deletions import Forget
 from ..runtime.schedule_desk import ScheduleDesk, ScheduleRules
 from ..runtime.schedule_words import NOTHING, ScheduleWords
 from ..runtime.scheduled_work import ScheduledDeeds
+from ..runtime.tainting import CommandTaints
 from ..settings import Settings
 from .briefer import policy_of
 from .opening import opened_home
@@ -30,9 +31,16 @@ def schedules_in(store: Store, bus: Bus, clock: Clock, settings: Callable[[], Se
 
 
 def scheduled_deeds(
-    store: Store, bus: Bus, people: People, toolbox: Toolbox, settings: Callable[[], Settings], forget: Forget
+    store: Store,
+    bus: Bus,
+    people: People,
+    toolbox: Toolbox,
+    settings: Callable[[], Settings],
+    forget: Forget,
+    files: PromptFiles | None,
 ) -> ScheduledDeeds:
-    return ScheduledDeeds(store, bus, people, toolbox, lambda: policy_of(settings().tools), forget)
+    taints = CommandTaints(store, files, lambda whose: toolbox.kit(whose).place) if files else None
+    return ScheduledDeeds(store, bus, people, toolbox, lambda: policy_of(settings().tools), forget, taints)
 
 
 class OpenSchedules(Struct, frozen=True):

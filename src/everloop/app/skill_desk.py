@@ -52,14 +52,16 @@ class SkillDesk:
         return await asyncio.to_thread(lambda: [self._row(principal, each) for each in found])
 
     async def show(self, principal: str, role: Role, name: str) -> SkillShown:
+        found = await self._find(principal, role, name)
+        held = await self._held(principal, name) if role >= Role.USER else None
+        return await asyncio.to_thread(self._shown, principal, found, held)
+
+    def _shown(self, principal: str, found: FoundSkill, held: Held | None) -> SkillShown:
         from ..memory.skills.review import asked_for, warnings_of
 
-        found = await self._find(principal, role, name)
-        row = await asyncio.to_thread(self._row, principal, found)
-        held = await self._held(principal, name) if role >= Role.USER else None
-        tree = await asyncio.to_thread(self._files, principal, found)
+        tree = self._files(principal, found)
         return SkillShown(
-            row=row,
+            row=self._row(principal, found),
             text=tree[FILE].content.decode(errors="replace") if FILE in tree else "",
             files=list(tree),
             asks=asked_for(found.skill, tree),

@@ -37,12 +37,14 @@ from ..ports import (
     ToolSource,
 )
 from ..ports.channel import DOORS, Traits
+from ..ports.command_homes import CommandHomes
 from ..ports.events import ToolOutput
 from ..ports.fact_search import FactWords
 from ..ports.memory import FactFinder
 from ..ports.outbox import SentAnswers
 from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Tool
+from ..readings.found_tools import ESSENTIAL
 from ..runtime.calls import LONGEST_RESULT, Kit
 from ..runtime.clock import MACHINE
 from ..settings import Search, Settings
@@ -51,6 +53,7 @@ from ..tools.credentials import EXEC, FETCH, CredentialBox, credential_tools
 from ..tools.cron import ScheduleClerk, cron_tool
 from ..tools.exec import Shell, exec_tools
 from ..tools.files import file_tools
+from ..tools.find_tools import Specs, finding_tools
 from ..tools.history import history_tools
 from ..tools.home import Home
 from ..tools.keep_file import FileKeeper
@@ -83,7 +86,6 @@ if TYPE_CHECKING:
 PLUGINS = "everloop.tools"  # the group of entry points
 PEOPLE = 500  # whose tools are kept ready
 _LONGEST_FOLDER = 60  # characters, so that no hash is taken for a name
-ESSENTIAL = frozenset({"read_file", "write_file", "edit_file", "list_dir"})  # what a small model is shown
 
 
 class Toolset(Struct, frozen=True):
@@ -126,7 +128,19 @@ class Toolset(Struct, frozen=True):
 
 
 class ToolStore(
-    Log, Mailroom, Arrivals, Archive, Taints, FileRecords, Directory, Outgoing, SentAnswers, Memory, FactWords, Protocol
+    Log,
+    Mailroom,
+    Arrivals,
+    Archive,
+    Taints,
+    FileRecords,
+    Directory,
+    Outgoing,
+    SentAnswers,
+    Memory,
+    FactWords,
+    CommandHomes,
+    Protocol,
 ):
     """What tools look back at, post to and are watched by."""
 
@@ -153,6 +167,7 @@ def build_tools(
     facts: FactFinder | None = None,
     skills: SkillFolders | None = None,
     clerk: ScheduleClerk | None = None,
+    specs: Specs | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
 
@@ -162,7 +177,7 @@ def build_tools(
     chosen = settings.tools
     own = own or Home(home)
     check_workspace(workspace, home)
-    commands = commands or sandbox_of(home, settings)
+    commands = commands or sandbox_of(home, settings, store)
     marks = Marks(Tainted(store, place_of(workspace), commands.ended)) if store else MARKS
     seen = Workspace(workspace, hidden=own)
     limits = CommandLimits(
@@ -201,6 +216,7 @@ def build_tools(
         *(sent_message_tools(store, open_channels) if store else ()),
         *([spawn_tool(profiles_of(settings.agents), plain_profile(settings.agents))] if store else ()),
         *([cron_tool(clerk, shell.risk_of_command)] if clerk else ()),
+        *(finding_tools(specs) if specs else ()),
     ]
     if engine := _engine(searched, settings.tools.web.search, os.environ):
         built_in.append(web_search_tool(engine, max_chars))
@@ -285,9 +301,9 @@ def _is_disabled(tool: Tool, disabled: Sequence[str]) -> bool:
     return any(fnmatchcase(tool.spec.name, pattern) for pattern in disabled)
 
 
-def sandbox_of(home: Path, settings: Settings) -> Sandbox:
+def sandbox_of(home: Path, settings: Settings, store: CommandHomes | None = None) -> Sandbox:
     """Raises SettingsError now, not at the first command, if the hosts that commands may reach are none."""
-    spool, chosen, shared, serve = home / "spool", settings.tools.exec, bool(settings.store.url), None
+    spool, chosen, serve = home / "spool", settings.tools.exec, None
     if chosen.network:
         from ..net.proxy import Proxy
 
@@ -296,10 +312,12 @@ def sandbox_of(home: Path, settings: Settings) -> Sandbox:
     def make() -> Sandbox:
         from ..tools.sandbox.choose import choose_way
         from ..tools.sandbox.commands import SandboxedCommands
+        from ..tools.sandbox.elsewhere import Elsewhere
         from ..tools.sandbox.outlet import Outlet
 
         choose = partial(choose_way, unsafe=chosen.unsafe_without_sandbox)
-        return SandboxedCommands(spool, choose, shared, outlet=Outlet(serve) if serve else None)
+        elsewhere = Elsewhere(spool, store) if store and settings.store.url else None
+        return SandboxedCommands(spool, choose, elsewhere, outlet=Outlet(serve) if serve else None)
 
     return LaterSandbox(spool, make)
 

@@ -52,6 +52,10 @@ COMMANDS = {
         "show what the agent knows how to do, install and remove skills, look at what one asks for",
         ("list", "show", "install", "remove", "review", "accept", "refuse"),
     ),
+    "mcp": CliCommand(
+        "show MCP servers and their tools, set one up, allow what has changed, try a tool, log in; be one yourself",
+        ("list", "add", "show", "allow", "deny", "test", "login", "logout", "install", "import", "remove", "serve"),
+    ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),
@@ -78,6 +82,9 @@ COMMANDS = {
     "cron": CliCommand(
         "show, make and change your schedules: what the agent does later, or again and again",
         ("list", "add", "edit", "remove", "enable", "disable", "run", "log", "hook"),
+    ),
+    "heartbeat": CliCommand(
+        "show what the agent looked after by itself (HEARTBEAT.md), and have it look now", ("show", "run", "allow")
     ),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),

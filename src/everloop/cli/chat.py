@@ -7,7 +7,7 @@ import time
 
 from ..core.people import OWNER
 from ..errors import MailRefused, TurnFailed
-from ..ports.events import AnswerBegan, AnswerGiven, Event, PermissionAsked
+from ..ports.events import AnswerBegan, AnswerGiven, Event, PermissionAsked, TurnMoved
 from ..readings.commands import command_in
 from ..readings.visible import in_one_line
 from .exchange import ChatTurn, Fail
@@ -21,6 +21,7 @@ from .here import (
     minding,
     note_limits,
     show_unshown,
+    showing_what_comes,
     stopping,
 )
 from .questions import Questions
@@ -129,10 +130,21 @@ class Chat:
             self._next += meanwhile.later
         self._over = time.monotonic() if self._answered else 0.0
         self._known.tell_changes(here)
+        if command_in(line) == "/fg":
+            await self._go_on()
         if is_answer(line):
             await catch_up(here, here.terminal.answer)
         if not command_in(line) and (instead := await ask_about_files(here)):
             self._next.insert(0, instead)
+
+    async def _go_on(self) -> None:
+        """With what was taken back from the background: if it still runs, it is shown from here on."""
+        here = self._here
+        async with stopping(here), here.questions() as questions, minding(here, questions):
+            meanwhile = Meanwhile(here, self._known, questions, self._fail)
+            await meanwhile.go_on()
+            self._next += meanwhile.later
+        await show_unshown(here, here.terminal.answer, questions=False)
 
     def _fail(self, error: MailRefused | TurnFailed) -> None:
         terminal = self._here.terminal
@@ -167,7 +179,8 @@ class Chat:
         loop.add_signal_handler(signal.SIGINT, leave)
         leaving = asyncio.ensure_future(left.wait())
         try:
-            await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            async with showing_what_comes(here, PROMPT):
+                await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 here.terminal.tell("")  # the shell's prompt stands in a line of its own
                 raise KeyboardInterrupt
@@ -197,9 +210,17 @@ class Meanwhile:
             if self._commands:
                 await asyncio.wait(self._commands)
 
+    async def go_on(self) -> None:
+        with self._here.lines.listening(self._take, self._here.terminal):
+            await self._exchange.go_on_with(self._here.follow())
+            if self._commands:
+                await asyncio.wait(self._commands)
+
     def _show(self, event: Event) -> None:
         terminal = self._here.terminal
-        if isinstance(event, PermissionAsked):
+        if isinstance(event, TurnMoved):
+            terminal.leave_turn()
+        elif isinstance(event, PermissionAsked):
             ask(self._here, self._questions, event.approvals)
         elif isinstance(event, AnswerGiven):
             terminal.finish(event.answer.content)

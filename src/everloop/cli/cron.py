@@ -119,7 +119,15 @@ def _plain(schedules: ScheduleWords, row: ScheduleRow) -> dict[str, Any]:
 def _row(schedules: ScheduleWords, row: ScheduleRow) -> tuple[str, ...]:
     each = row.schedule
     name = each.name if each.owner == OWNER else f"{each.name} ({each.owner})"
-    return each.id, name, each.does, each.when, each.session, schedules.standing(row), str(row.fires)
+    return (
+        each.id,
+        name,
+        each.does,
+        each.when,
+        each.session,
+        schedules.standing(row).removeprefix("next "),
+        str(row.fires),
+    )
 
 
 async def _log(schedules: ScheduleWords, asker: Asker, id: str, as_json: bool) -> str:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from ..errors import MailRefused, TurnFailed
-from ..ports.events import AnswerGiven, Event, TurnBegan, TurnEnded
+from ..ports.events import AnswerGiven, Event, TurnBegan, TurnEnded, TurnMoved
 
 Say = Callable[[str], AsyncIterator[Event]]
 Fail = Callable[[MailRefused | TurnFailed], None]
@@ -30,6 +30,14 @@ class ChatTurn:
 
     async def run(self, line: str) -> None:
         self.add(line)
+        await self._run()
+
+    async def go_on_with(self, events: AsyncIterator[Event]) -> None:
+        """As `run`, with what is said of a message from before."""
+        self._messages.append(_BufferedEvents("", events))
+        await self._run()
+
+    async def _run(self) -> None:
         try:
             while self._messages:
                 await self._follow(self._messages.popleft())
@@ -54,6 +62,8 @@ class ChatTurn:
                     self._show(event)
                 if anew and isinstance(event, TurnEnded):
                     self._ended = event.seq
+                if isinstance(event, TurnMoved) and event.number:
+                    return  # it is told when it is done
         except (TurnFailed, MailRefused) as error:
             if anew or isinstance(error, MailRefused):
                 self._fail(error)

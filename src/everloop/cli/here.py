@@ -9,14 +9,15 @@ from contextlib import asynccontextmanager, suppress
 from msgspec import Struct
 
 from ..app.agent import Agent, Answer, Approval
+from ..core.mail import reply_key
 from ..core.people import OWNER
 from ..errors import StoreError
-from ..ports.events import Event
+from ..ports.events import AnswerGiven, Event, TurnEnded, answer_of
 from ..readings.commands import command_in, rest_of
 from ..readings.questions import asked_of
 from .lines import LineReader
 from .questions import Questions
-from .terminal import Terminal
+from .terminal import Terminal, show_prompt
 
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
 STOPS = 5.0  # seconds that whoever presses Ctrl-C twice waits at most for the stop to be kept
@@ -44,6 +45,25 @@ class Here(Struct, frozen=True):
             preapproved=self.preapproved,
             withdraws=False,  # who has been shown a question and goes on says so there
         )
+
+    async def follow(self) -> AsyncIterator[Event]:
+        """What goes on in the conversation that is here now, to the end of its turn. Raises TurnFailed."""
+        row = await self.agent.store.session(self.session)
+        if row is None or not await self.agent.store.unfinished(row.id):
+            return
+        with self.agent.events(row.id) as feed:
+            ending = asyncio.ensure_future(self.agent.finish(self.session))  # which another process may bring about
+            ending.add_done_callback(lambda _: feed.end())
+            try:
+                async for event in feed:
+                    yield event
+                    if isinstance(event, TurnEnded):
+                        answer = answer_of(event.finished, row.id, self.session)
+                        yield AnswerGiven(row.id, 0, answer)
+                        self.agent.note_shown(reply_key(row.id, event.seq))
+                        return
+            finally:
+                ending.cancel()
 
     def questions(self) -> Questions:
         return Questions(self.agent, self.session, self.lines, self.terminal)
@@ -75,6 +95,36 @@ async def show_unshown(here: Here, show: Callable[[str], None], questions: bool 
         if outbound.approval not in put:
             show(outbound.text)
         await agent.acknowledge([outbound.key])
+
+
+@asynccontextmanager
+async def showing_what_comes(here: Here, prompt: str) -> AsyncIterator[None]:
+    """Show reminders and reports that come while somebody sits at the prompt, and the prompt again after them. What
+    another chat of this session is just showing is gone by the second look."""
+    over = asyncio.Event()
+
+    async def look() -> None:
+        seen: set[str] = set()
+        while not over.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MINDS):
+                    await over.wait()
+            try:
+                before, seen = seen, {each.key for each in await here.agent.unshown(here.session)}
+                if seen & before and not over.is_set():
+                    begun = here.lines.begun
+                    here.terminal.tell("")
+                    await show_unshown(here, here.terminal.answer)
+                    show_prompt(f"{prompt}{begun}")
+            except StoreError:  # of which the next turn tells
+                continue
+
+    looking = asyncio.ensure_future(look())
+    try:
+        yield
+    finally:
+        over.set()
+        await looking  # what it has begun to show is acknowledged, else it would be shown again
 
 
 def ask(here: Here, questions: Questions, approvals: Sequence[Approval]) -> None:

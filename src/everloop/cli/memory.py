@@ -27,6 +27,8 @@ MORE = (
     "versions, from search and from recall; the conversation in which it was said stays until it is deleted."
 )
 NOBODY_ASKED = "forgetting is asked at a terminal, for there is no way back; in a script say --yes"
+EMPTY = "Nothing is remembered yet. Tell the agent something to remember, or write it into {}/MEMORY.md."
+GROUPS = "Groups have memories of their own, which `--who` shows: {}."
 VERSIONS = (" VERSION", "WHEN", "BY", "WHAT", "WHY")
 FACTS = ("ID", "SAID", "TOPIC", "FACT", "FROM")
 
@@ -72,12 +74,14 @@ async def run(arguments: argparse.Namespace) -> int:
 
 async def _status(records: Records, asked: argparse.Namespace) -> tuple[Any, str]:
     found = await records.memory.overview(asked.who)
-    told = msgspec.to_builtins(found)
+    groups = await records.store.remembering_groups() if asked.who == OWNER else []
+    told = msgspec.to_builtins(found) | {"groups": groups}
+    beside = [GROUPS.format(", ".join(groups))] if groups else []
     if not found.version:
-        return told, "Nothing is remembered yet."
+        return told, "\n".join([EMPTY.format(found.folder), *found.problems, *beside])
     lines = [
         f"Facts: {found.facts} true, {found.ended} no longer; {found.marked} of them from strangers' words.",
-        f"The files lie in {found.folder}: MEMORY.md ({found.lines} lines) and HISTORY.md. You may edit them.",
+        f"The files lie in {found.folder}: MEMORY.md ({found.lines} lines), HISTORY.md. You may edit them.",
         found.recall,
     ]
     if found.left_out:
@@ -87,7 +91,7 @@ async def _status(records: Records, asked: argparse.Namespace) -> tuple[Any, str
         )
     if found.changed:
         lines.append(f"Version {found.version}, {clock(found.changed.at)}: {found.changed.why}.")
-    return told, "\n".join([*lines, *found.problems])
+    return told, "\n".join([*lines, *found.problems, *beside])
 
 
 async def _log(records: Records, asked: argparse.Namespace) -> tuple[Any, str]:

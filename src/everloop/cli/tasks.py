@@ -19,9 +19,11 @@ from .terminal import Terminal
 from .times import clock
 
 MORE = (
-    "A task that the agent hands on (with the tool spawn) is a conversation of its own; docs/subagents.md tells more. "
+    "A task that the agent hands on (with the tool spawn) is a conversation of its own, and so is a turn that somebody "
+    "has sent to the background (/bg); docs/subagents.md and docs/background.md tell more. "
     "One that is stopped here ends within seconds wherever it is worked at, with all that works for it."
 )
+NONE = "Nobody works at a task; what the agent hands on with `spawn` is listed here."
 HEADS = ("ID", "TASK", "STATE", " STEPS", " COST", "SINCE", "TOOK", "WHOSE")
 SHOWN = 50  # characters
 MOST = 200_000
@@ -47,7 +49,8 @@ async def run(arguments: argparse.Namespace) -> int:
                 terminal.answer(_listed(found, arguments.json))
             case "show":
                 task = await _named(records, arguments.id)
-                terminal.answer(transcript(await records.store.read(task.thread), MOST) or "Nobody has begun with it.")
+                log = await records.store.history(task.thread)
+                terminal.answer(transcript(task, log, MOST) or "Nobody has begun with it.")
             case _:
                 terminal.answer(await _stop(records, await _named(records, arguments.id)))
     return 0
@@ -57,7 +60,7 @@ def _listed(found: list[TaskRow], as_json: bool) -> str:
     if as_json:
         told: list[dict[str, Any]] = [msgspec.to_builtins(each) for each in found]
         return to_json({"tasks": told})
-    return table(HEADS, [_row(each, time.time()) for each in found]) if found else "There is no such task."
+    return table(HEADS, [_row(each, time.time()) for each in found]) if found else NONE
 
 
 def _row(task: TaskRow, now: float) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from ..ports.events import (
     CommandDone,
     ConversationDeleted,
     Event,
+    HeartbeatTicked,
     LetterTaken,
     OutcomeUnknown,
     PermissionAsked,
@@ -29,6 +30,7 @@ from ..ports.events import (
     ToolReturned,
     TurnBegan,
     TurnEnded,
+    TurnMoved,
     Warned,
 )
 from ..readings.tool_hints import tool_hint
@@ -212,7 +214,9 @@ class Terminal:
                     self.note(f"({text})")
             case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone() | TitleGiven() | ConversationDeleted():
                 pass
-            case ScheduleFired():
+            case TurnMoved():
+                pass  # who has moved it is told so
+            case ScheduleFired() | HeartbeatTicked():
                 pass  # what it tells is shown where it is told
             case PermissionAsked() | OutcomeUnknown() | TurnEnded() | AnswerGiven():
                 pass  # whoever has asked shows these
@@ -254,6 +258,13 @@ class Terminal:
         self.clear()
         if self._said.strip() != content.strip():
             self.answer(content)
+        self.end_turn()
+
+    def leave_turn(self) -> None:
+        """It goes on where nobody looks; what was shown of it stays."""
+        self.clear()
+        self._end_reasoning()
+        self._end_draft(kept=True)
         self.end_turn()
 
     def end_turn(self) -> None:

@@ -229,10 +229,9 @@ class Thread:
             self._take_in(entry)
 
     def _begin(self, seq: int, entry: UserSaid) -> None:
-        # To each of two who speak in one conversation the other is a stranger.
-        self.strangers.outside = self.outside or self.turn.requester not in ("", entry.author)
-        if entry.task:
-            self.strangers.outside = self.outside or entry.task.outside
+        # To each of two who speak here the other is a stranger, as are those who have filled the memory of a group.
+        others = is_chat(entry.principal) or self.turn.requester not in ("", entry.author)
+        self.strangers.outside = self.outside or others or (entry.task is not None and entry.task.outside)
         self.turn, self.owes_reply = Turn.begun_by(entry, seq, self.turn.terms), True
         self._take_in(entry)
         self.turn.began = last_said(self.transcript.messages)

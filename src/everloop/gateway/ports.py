@@ -7,10 +7,12 @@ The gateway does not know how turns are driven: it puts letters in, listens to w
 from asyncio import Future
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..core.mail import Inbound
 from ..core.message import Part
+from ..core.people import Role
+from ..core.tool import ToolSpec
 from ..core.turn import Finished
 from ..ports import (
     Activity,
@@ -35,6 +37,7 @@ from ..ports.permission import Allowance, Approval, Grant
 from ..ports.polled import PolledAnswer, PolledPlaces, PolledReceipt
 from ..ports.rows import Receipt
 from ..ports.tasks import Tasks
+from ..ports.tools import Result
 
 Again = Callable[[], Awaitable[Inbound | None]]
 
@@ -250,3 +253,23 @@ class TurnAgent(Protocol):
     async def fetch(self, url: str, limit: int) -> bytes:
         """Raises MailRefused."""
         ...
+
+
+class DirectTools(Protocol):
+    """Tools that a program calls for a person without a turn: recall, search_history, remember, and those that the
+    owner exposes."""
+
+    async def specs(self, person: str, role: Role) -> list[ToolSpec]: ...
+
+    async def call(self, person: str, role: Role, name: str, args: dict[str, Any], key: str) -> Result:
+        """`key` names the request. Raises ToolError."""
+        ...
+
+
+class McpAgent(TurnAgent, Protocol):
+    """What MCP clients are answered by."""
+
+    @property
+    def direct_tools(self) -> DirectTools: ...
+
+    async def tell(self, inbound: Inbound) -> Receipt: ...

@@ -10,7 +10,7 @@ from typing import Protocol
 from aiohttp import web
 
 from ..ports.jobs import TaskState
-from . import api, hooks, openai, page, platform, signed_links
+from . import api, hooks, mcp, openai, page, platform, signed_links
 from .access.auth import Auth
 from .access.guard import Check, guard
 from .access.permissions import KNOWN, NUMBERS, PUBLIC, Permissions, Route
@@ -72,7 +72,7 @@ async def serve(
     hub = Hub(agent, metrics)
     sockets = ClientConnections(ConnectionContext(agent, hub, auth, metrics, version), settings.sockets_per_user)
     limits = ConnectionLimits(settings)
-    app = application(agent, auth, metrics, sockets, limits)
+    app = application(agent, auth, metrics, sockets, limits, version)
     runner = web.AppRunner(
         app, access_log=None, handle_signals=False, shutdown_timeout=LAST_WORDS, lingering_time=LINGER
     )
@@ -100,7 +100,12 @@ async def serve(
 
 
 def application(
-    agent: ServedAgent, auth: Auth, metrics: Metrics, sockets: ClientConnections, limits: ConnectionLimits
+    agent: ServedAgent,
+    auth: Auth,
+    metrics: Metrics,
+    sockets: ClientConnections,
+    limits: ConnectionLimits,
+    version: str = "",
 ) -> web.Application:
     warnings.filterwarnings("ignore", category=web.NotAppKeyWarning)  # a plain key is enough for request["principal"]
     permissions = Permissions()
@@ -109,18 +114,23 @@ def application(
         client_max_size=LARGEST,
     )
     app[PERMISSIONS] = permissions
-    permissions.mount(app, routes_of(agent, auth, metrics, sockets, limits))
+    permissions.mount(app, routes_of(agent, auth, metrics, sockets, limits, version))
     app.on_response_prepare.append(protect)
     return app
 
 
 def routes_of(
-    agent: ServedAgent, auth: Auth, metrics: Metrics, sockets: ClientConnections, limits: ConnectionLimits
+    agent: ServedAgent,
+    auth: Auth,
+    metrics: Metrics,
+    sockets: ClientConnections,
+    limits: ConnectionLimits,
+    version: str = "",
 ) -> list[Route]:
     """Every route there is, with what it needs. Those of the page hold nothing but the page itself."""
     own = _own(agent, metrics, sockets, limits)
-    doors = [*openai.routes(agent), *platform.routes(agent), *api.routes(agent), *signed_links.routes(agent)]
-    return [*own, *auth.routes(), *doors, *hooks.routes(agent.hooks), *page.routes()]
+    doors = [*openai.routes(agent), *platform.routes(agent), *mcp.routes(agent, version), *api.routes(agent)]
+    return [*own, *auth.routes(), *doors, *signed_links.routes(agent), *hooks.routes(agent.hooks), *page.routes()]
 
 
 def _own(agent: ServedAgent, metrics: Metrics, sockets: ClientConnections, limits: ConnectionLimits) -> list[Route]:

@@ -25,13 +25,12 @@ from ..ports.remembering import Forgotten, MemoryOverview
 from ..readings.held import compared
 from ..readings.sections import left_out_of
 from ..readings.words import terms_of
-from .editing import Followed, followed
+from .editing import EDITED, RESTORED, Followed, followed
 from .forgetting import all_facts, forget
 from .merging import merged, prints_of
 from .section import memory_section
 from .views import LONGEST
 
-EDITED, RESTORED = "edited", "version {} again"
 LEAST_ID = 4  # characters by which a fact is named
 CHANGED = "the memory was changed meanwhile; look at it again"
 
@@ -106,7 +105,7 @@ class MemoryBook:
             old, new = (changing[0] - 1, changing[0]) if changing else (0, 0)
         before = await self.text(owner, name, old) if old else ""
         after = await self.text(owner, name, new)
-        return "\n".join(compared(before.split("\n"), after.split("\n")))
+        return "\n".join(compared(_lines(before), _lines(after)))
 
     async def facts(self, owner: str, *, ended: bool = False, limit: int = 100, skip: int = 0) -> list[Fact]:
         await self._views.sync(owner)
@@ -178,3 +177,7 @@ class MemoryBook:
         if version:
             await self._views.changed(owner)
         return version
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []

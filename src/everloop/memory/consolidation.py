@@ -87,9 +87,9 @@ class Consolidation:
     async def work(self, row: JobRow) -> str:
         """Says in a word what came of it, and nothing of what was said. Raises Postponed, StoreError."""
         if not self._enabled():
-            raise Postponed("memory is switched off", OFF)
+            raise Postponed(_still(row, "memory is switched off"), OFF)
         if self._working >= AT_ONCE:  # other work is not to wait for models
-            raise Postponed("others are consolidated first", SOON * (1 + random.random()))
+            raise Postponed(_still(row, "others are consolidated first"), SOON * (1 + random.random()))
         self._working += 1
         try:
             parts = await self._work(row)
@@ -221,6 +221,12 @@ class Consolidation:
         """All facts where there are few, else those that hold most of these words."""
         newest = await self._store.facts(principal, limit=KNOWN + 1)
         return newest if len(newest) <= KNOWN else await self._store.facts_holding(principal, words, 2 * KNOWN)
+
+
+def _still(row: JobRow, why: str) -> str:
+    """Why it waits, and since when no model has answered: else one that never does would be asked for ever."""
+    found = _SINCE.search(row.result)
+    return f"{why}; {found[0]}" if found else why
 
 
 def _summed(one: Spent | None, other: Spent) -> Spent:

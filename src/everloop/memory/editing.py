@@ -7,12 +7,19 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, structs
 
-from ..ports.memory import Fact, FactEnd, FactSource
+from ..ports.memory import Fact, FactEnd, FactSource, MemoryVersion
+from .forgetting import WHY as FORGOTTEN
 from .lines import Line, changed_lines, lines_of, one_line
 
+BY_HAND, EDITED, RESTORED, AGAIN = "edited by hand", "edited", "version {} again", " again"
 NO_HEADING = "Memory"
 REWORDED = 50  # lines at once
 ALIKE = 0.6  # from which on a line is taken for another wording of one that is gone
+
+
+def is_by_person(made: MemoryVersion) -> bool:
+    """Whether somebody has changed the memory themselves, and nobody learnt something."""
+    return made.why in (BY_HAND, EDITED, FORGOTTEN) or made.why.endswith(AGAIN)
 
 
 class Followed(Struct, frozen=True):

@@ -19,6 +19,7 @@ TOKENS = 3000  # of an answer; some models think first
 MOST_FACTS = 20
 TOPIC = 40  # characters
 ENTRY = 600
+SENTENCE = 4  # words, from which on a line is one
 
 _ASK = (
     "You keep the memory of an assistant. Below is what is new in a conversation, as numbered lines with who said "
@@ -93,7 +94,7 @@ def read_answer(reply: Reply, excerpt: Excerpt, known: Sequence[Fact]) -> SavedM
         saved = msgspec.convert(_arguments(reply), SavedMemory, strict=False)
     except (msgspec.ValidationError, msgspec.DecodeError, ValueError) as error:
         raise Unusable(str(error)[:300]) from error
-    if problems := [*_problems(saved, len(excerpt.lines), len(known))]:
+    if problems := [*_problems(saved, excerpt, len(known))]:
         raise Unusable("; ".join(problems[:5]))
     return saved
 
@@ -114,9 +115,12 @@ def _arguments(reply: Reply) -> Any:
     return msgspec.json.decode(text)
 
 
-def _problems(saved: SavedMemory, lines: int, known: int) -> Any:
+def _problems(saved: SavedMemory, excerpt: Excerpt, known: int) -> Any:
+    lines = len(excerpt.lines)
     if not one_line(saved.history_entry):
         yield "history_entry is empty"
+    if _repeats(saved.history_entry, excerpt):
+        yield "history_entry repeats the lines; say in one or two sentences what they were about"
     if len(saved.facts) > MOST_FACTS:
         yield f"there are {len(saved.facts)} facts; at most {MOST_FACTS} are taken"
     for place, fact in enumerate(saved.facts, 1):
@@ -130,6 +134,14 @@ def _problems(saved: SavedMemory, lines: int, known: int) -> Any:
             yield f"replaces of fact {place} is {fact.replaces}, and nothing of that number is known"
         if fact.since and not _is_date(fact.since):
             yield f"since of fact {place} is no date like 2026-03-31"
+
+
+def _repeats(entry: str, excerpt: Excerpt) -> bool:
+    """Whether it is a copy of what was said and not what that was about, as small models do it. Lines of a few words
+    may well stand in both."""
+    told = " ".join(entry.split())
+    copied = [words for words in (line.text.split() for line in excerpt.lines) if words and " ".join(words) in told]
+    return len(copied) > 1 and any(len(words) >= SENTENCE for words in copied)
 
 
 def _is_date(text: str) -> bool:

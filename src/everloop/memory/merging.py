@@ -19,8 +19,10 @@ def prints_of(text: str) -> Prints:
 def merged(base: Sequence[str], ours: str, theirs: str) -> str:
     """The text that both have made of one whose lines had these prints. Where both have added something in the same
     place, ours stands first; what stands under a heading stays there."""
-    if ours == theirs:
+    if ours == theirs or prints_of(theirs) == tuple(base):
         return ours
+    if prints_of(ours) == (tuple(base) or prints_of("")):  # nobody else has changed it, or there was nothing
+        return theirs
     if len(base) + ours.count("\n") + theirs.count("\n") > COMPARED:
         return _listed(base, ours, theirs)
     mine, other = _Side(base, ours), _Side(base, theirs)

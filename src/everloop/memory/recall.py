@@ -50,14 +50,17 @@ class Recall:
             return []
         return await self._hits(owner, await self._ranked(owner, query), FOUND, limit)
 
-    async def told(self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int) -> str:
+    async def told(
+        self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int, *, strangers: bool = False
+    ) -> str:
         if not said or not await self._store.has_memory(owner):
             return ""
-        hits = await self._hits(owner, await self._ranked(owner, "\n".join(said)), TOLD, FEW)
-        if not hits:
+        hits = await self._hits(owner, await self._ranked(owner, "\n".join(said)), TOLD, FEW + _AMONG)
+        facts = [hit.fact for hit in hits if strangers or not hit.fact.marked][:FEW]
+        if not facts:
             return ""
         there = shown()
-        return told_facts([hit.fact for hit in hits if hit.fact.text not in there], owner, room)
+        return told_facts([fact for fact in facts if fact.text not in there], owner, room)
 
     async def _hits(self, owner: str, found: Sequence[Ranked], least: float, limit: int) -> list[FactHit]:
         """As the store knows them now."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from hashlib import sha256
 
+from msgspec import structs
+
 from ..errors import ToolError
 from ..ports import Clock
 from ..ports.memory import MEMORY, Fact, FactEnd, FactSource, MemoryChange, MemoryDocument
@@ -10,7 +12,7 @@ from ..ports.tools import CallContext
 from ..readings.words import terms_of, words_of
 from .extraction import TOPIC
 from .forgetting import ForgettingStore, forget
-from .learning import NOTES, Changed, Redact, tell_nobody
+from .learning import FULL, NOTES, Changed, Redact, tell_nobody
 from .lines import LONGEST, one_line, replaced_line, with_line
 
 WHY = "the agent was told to remember something"
@@ -79,9 +81,12 @@ class Remembering:
 
     async def _change(self, fact: Fact, old: Fact | None, context: CallContext) -> MemoryChange:
         memory = await self._store.document(context.principal, MEMORY)
-        body = with_line(memory.body, fact.text, fact.topic)
         if old:
             body = replaced_line(memory.body, old.text, fact.text, fact.topic)
+        elif len(memory.body) > FULL:  # it is found when it is meant
+            body, fact = memory.body, structs.replace(fact, topic="")
+        else:
+            body = with_line(memory.body, fact.text, fact.topic)
         return MemoryChange(
             author=context.user,
             why=WHY,

@@ -85,6 +85,18 @@ class OpenHttp:
         """`bound` are sent at no hop but those of their origins, and the first has to be one."""
         return _OpenExchange(self, method, url, body, headers, seconds, deadline, bound)
 
+    def hop(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] = _NO_HEADERS,
+        seconds: float = 120.0,
+    ) -> "_OpenExchange":
+        """The Hops port."""
+        return _OpenExchange(self, method, url, body, headers, seconds, None, None, follows=False)
+
     def websocket(
         self,
         url: str,
@@ -199,8 +211,10 @@ class _OpenExchange:
         seconds: float,
         deadline: float | None,
         bound: BoundHeaders | None,
+        follows: bool = True,
     ) -> None:
         self._bound = bound
+        self._follows = follows
         self._http = http
         self._method = method
         self._url = url
@@ -232,7 +246,8 @@ class _OpenExchange:
             sent = {**headers, **bound.headers} if bound and target.origin in origins else headers
             self._connection, reader = await self._http.send(self._method, target, self._body, sent, self._seconds)
             location = reader.headers.get("Location", "")
-            if reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
+            moved = reader.status in _REDIRECTS and location and self._method in ("GET", "HEAD")
+            if not moved or not self._follows:
                 return target, reader
             self._connection.close()
             following = read_redirect(target, location)

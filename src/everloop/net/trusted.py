@@ -71,6 +71,18 @@ class TrustedHttp:
     ) -> "_TrustedExchange":
         return _TrustedExchange(self, method, url, body, headers, seconds, deadline)
 
+    def hop(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] = _NO_HEADERS,
+        seconds: float = 120.0,
+    ) -> "_TrustedExchange":
+        """The Hops port."""
+        return _TrustedExchange(self, method, url, body, headers, seconds, None, follows=False)
+
     async def close(self) -> None:
         if self._broom:
             self._broom.cancel()
@@ -177,7 +189,18 @@ class TrustedHttp:
 class _TrustedExchange:
     """A request and its answer. Not a generator, for the same reason as _BodyChunks."""
 
-    __slots__ = ("_body", "_connection", "_deadline", "_headers", "_http", "_method", "_seconds", "_target", "_url")
+    __slots__ = (
+        "_body",
+        "_connection",
+        "_deadline",
+        "_follows",
+        "_headers",
+        "_http",
+        "_method",
+        "_seconds",
+        "_target",
+        "_url",
+    )
 
     def __init__(
         self,
@@ -188,7 +211,9 @@ class _TrustedExchange:
         headers: Mapping[str, str],
         seconds: float,
         deadline: float | None,
+        follows: bool = True,
     ) -> None:
+        self._follows = follows
         self._http = http
         self._method = method
         self._url = url
@@ -243,7 +268,7 @@ class _TrustedExchange:
         """A POST would arrive as a GET without its body, which no one could explain. And a key in a header that we
         don't know would be told to a stranger."""
         location = reader.headers.get("Location")
-        if reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
+        if not self._follows or reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
             return None
         return location if {name.lower() for name in self._headers} <= _MAY_TRAVEL else None
 

@@ -12,7 +12,7 @@ from .directory import Directory
 from .erasing import Belongings, Erasing, HomeFile, HomeFolders
 from .files import FileRecord, FileRecords, Files, FileShelves, KeepsFiles, KeptFile
 from .grants import Grants
-from .http import BoundHeaders, Http, HttpAnswer
+from .http import BoundHeaders, Hops, Http, HttpAnswer
 from .jobs import Jobs, Leases
 from .ledger import Ledger
 from .listening import ListeningStates
@@ -63,6 +63,7 @@ __all__ = [
     "HomeFile",
     "HomeFolders",
     "Hooked",
+    "Hops",
     "Http",
     "HttpAnswer",
     "Jobs",

@@ -46,6 +46,7 @@ class Manifest(Struct, frozen=True):
 DOORS: Mapping[str, Traits] = {
     "api": Traits(private=True, self_delivering=True, open=True),
     "cli": Traits(private=True),
+    "mcp": Traits(private=True, self_delivering=True, open=True, listed=True),
     "openai": Traits(private=True, self_delivering=True, aside=True),
     "page": Traits(private=True, self_delivering=True, open=True, listed=True),
     "platform": Traits(places=True, polled=True),

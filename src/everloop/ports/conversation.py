@@ -42,13 +42,15 @@ class Written(Struct, frozen=True, gc=False):
 
 
 class SearchHit(Struct, frozen=True, gc=False):
-    """Where a search has found something: `who` is `user`, `assistant` or `tool`, `text` what stands around it."""
+    """Where a search has found something: `who` is `user`, `assistant` or `tool`, `text` what stands around it;
+    `strange` says that a stranger has written it."""
 
     thread: str
     seq: int
     at: float
     who: str
     text: str
+    strange: bool = False
 
 
 class Recalled(Struct, frozen=True, gc=False):
@@ -152,4 +154,37 @@ class Mark(Struct, frozen=True):
     seq: int
 
 
-Deed = Branch | ResumeThread | Rename | GiveTitle | ArchiveThread | PinThread | Mark
+class RunningTurn(Struct, frozen=True):
+    """The turn of a thread that took the letter `mail`, or will; what it is called as a task, and when it began."""
+
+    thread: str
+    mail: int
+    title: str
+    since: float
+
+
+class SendToBackground(Struct, frozen=True):
+    """A turn of the session's thread goes on in the background, as it runs; the session moves on to the `front`, a
+    branch from before it. Refused where the turn is over, or the session is elsewhere."""
+
+    turn: RunningTurn
+    front: Branch
+
+
+class BeginInBackground(Struct, frozen=True):
+    """A `branch` begins to work at its letter, behind the thread that the session is at and stays at."""
+
+    branch: Branch
+    event: str  # of the letter
+
+
+class BringToFront(Struct, frozen=True):
+    """The session goes on with a thread of its own that is in the background. The turn that runs where it was goes on
+    in the background in its place."""
+
+    thread: str
+    left: RunningTurn | None = None
+
+
+BackgroundDeed = SendToBackground | BeginInBackground | BringToFront
+Deed = Branch | ResumeThread | Rename | GiveTitle | ArchiveThread | PinThread | Mark | BackgroundDeed

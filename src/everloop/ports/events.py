@@ -176,7 +176,7 @@ class TitleGiven(_Event, frozen=True, gc=False):
 class SubagentSpawned(_Event, frozen=True, gc=False):
     """A task was handed on, by the call `task` (thread:answer:place); `agent` is the profile that works at it."""
 
-    name = "subagent_spawned"
+    name = "spawned"
     task: str
     title: str
     agent: str
@@ -185,7 +185,7 @@ class SubagentSpawned(_Event, frozen=True, gc=False):
 class SubagentProgress(_Event, frozen=True, gc=False):
     """Somebody works at a task of this conversation: `doing` is the tool that it calls. Its `seq` is 0."""
 
-    name = "subagent_progress"
+    name = "progress"
     task: str
     steps: int
     doing: str
@@ -194,7 +194,7 @@ class SubagentProgress(_Event, frozen=True, gc=False):
 class SubagentCompleted(_Event, frozen=True, gc=False):
     """A task of this conversation is over; `reason` says why, where it was not done. Its `seq` is 0."""
 
-    name = "subagent_completed"
+    name = "completed"
     task: str
     reason: str
     steps: int
@@ -210,6 +210,15 @@ class ScheduleFired(_Event, frozen=True, gc=False):
     title: str
     state: str
     result: str = ""
+
+
+class HeartbeatTicked(_Event, frozen=True, gc=False):
+    """The heartbeat of whose conversation this is was looked at: what was decided, and why. It is told where it would
+    answer, is no entry of the log, and its `seq` is 0."""
+
+    name = "tick"
+    decided: str
+    why: str
 
 
 class TurnEnded(_Event, frozen=True, gc=False):
@@ -277,6 +286,18 @@ def answer_of(finished: Finished, thread: str, session: str) -> Answer:
     )
 
 
+class TurnMoved(_Event, frozen=True, gc=False):
+    """The conversation has gone to the background of its chat, as the task `number`, or is back from there (0): the
+    session is at `front` now. `mails` are the letters whose turns are not over. It is `owner`'s."""
+
+    name = "turn_moved"
+    number: int
+    front: str
+    session: str
+    owner: str
+    mails: tuple[int, ...] = ()
+
+
 class ConversationDeleted(_Event, frozen=True, gc=False):
     """It is gone for good. It was `owner`'s, in this session, which nobody can look up any more."""
 
@@ -313,7 +334,9 @@ Event = (
     | SubagentProgress
     | SubagentCompleted
     | ScheduleFired
+    | HeartbeatTicked
     | TurnEnded
+    | TurnMoved
     | ConversationDeleted
     | AnswerGiven
 )

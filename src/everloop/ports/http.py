@@ -48,3 +48,18 @@ class Http(Protocol):
     ) -> AbstractAsyncContextManager[HttpAnswer]: ...
 
     async def close(self) -> None: ...
+
+
+class Hops(Protocol):
+    """Requests that end with their first answer: a redirect is one like any other, and whoever asked decides where to
+    go from there. Else as Http."""
+
+    def hop(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes = b"",
+        headers: Mapping[str, str] = {},
+        seconds: float = 120.0,
+    ) -> AbstractAsyncContextManager[HttpAnswer]: ...

@@ -105,6 +105,10 @@ class Memory(Protocol):
         """Of the last change; 0: nothing was ever remembered."""
         ...
 
+    async def remembering_groups(self) -> list[str]:
+        """The principals of groups that have a memory, and nothing of what it holds."""
+        ...
+
     async def change_memory(self, owner: str, change: MemoryChange) -> int:
         """Its version; 0: a document was changed meanwhile, or those entries are consolidated already (or the thread is
         gone), and nothing was written."""
@@ -146,7 +150,11 @@ class FactFinder(Protocol):
 class FactTeller(Protocol):
     """What is remembered and meant by what people have just said, for the tail of a prompt."""
 
-    async def told(self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int) -> str:
+    async def told(
+        self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int, *, strangers: bool = False
+    ) -> str:
         """In so many characters, each fact with where it is known from; "" if there is nothing. What is `shown`
-        already is left out. For a principal of whom nothing is remembered, nothing is done. Raises StoreError."""
+        already is left out, and so is what strangers wrote, unless `strangers`' words were read in this conversation:
+        they would be in it without anybody knowing. For a principal of whom nothing is remembered, nothing is done.
+        Raises StoreError."""
         ...

@@ -15,7 +15,7 @@ from .budgets import Charge, Reservation
 ThreadState = Literal["resting", "running", "waiting"]  # waiting: for a person's answer
 OutboxState = Literal["sent", "pending", "unsure", "failed"]  # unsure: pending, but it may have arrived already
 Action = Literal["none", "new", "stop", "tell"]
-COUNT = "{count}"  # in the reply to a stop: how many are stopped
+COUNT = "{count}"  # in the reply to a stop: how many are stopped; of a background task: its number
 
 
 class Receipt(Struct, frozen=True, gc=False):
@@ -76,6 +76,9 @@ class Commit(Struct, gc=False):
     starts (or with the entries, when nothing starts), `untaints` end. What the `charges` have used is charged; what
     `reserve` asks for is held with the starts, which do not start where there is no room for it.
 
+    With `works_for` it is written only if that is what the thread works for now (ThreadRow.spawned_by), else refused as
+    Fenced: how a turn ends depends on it, and a person can send one to the background while it runs.
+
     `letter` comes in with this very commit: it is posted and taken at once, as the first entry (a UserSaid, which
     gets the letter's number). That is refused as Fenced when the session has another thread by now, other mail
     waits, or the event is known.
@@ -99,6 +102,7 @@ class Commit(Struct, gc=False):
     letter: Inbound | None = None
     charges: Sequence[Charge] = ()
     reserve: Reservation | None = None
+    works_for: str | None = None
 
 
 class Spent(Struct, frozen=True, gc=False):

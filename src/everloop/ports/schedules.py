@@ -13,6 +13,7 @@ from ..core.people import Role
 CRON_SOURCE = "cron:"  # what begins the turns of schedules, before the id
 SCHEDULE = "schedule"  # the kind of a schedule's job
 COMMAND = "command"  # that of the work on one of its commands
+RETRY = "retry"  # that of the letter by which one of its turns is tried again
 POLL = "poll"  # the kind of a schedule's job that looks whether a condition holds
 
 Does = Literal["turn", "message", "command"]
@@ -86,20 +87,25 @@ class FiredSchedule(Struct, frozen=True):
 
 
 class Asker(Struct, frozen=True):
-    """Who wants something of schedules, with which role, and where that was said ("": nowhere)."""
+    """Who wants something of schedules, with which role, and where that was said ("": nowhere). `by_hand`: themselves,
+    and no model for them; `unasked`: a model, and not even they have said anything that led to it."""
 
     person: str
     role: Role
     session: str = ""
     by_hand: bool = False
+    unasked: bool = False
 
 
 class ScheduledWork(Struct, frozen=True):
-    """What the job of a command or a poll is about."""
+    """What the job of a command is about: also in whose workspace it runs, and the conversation that it is told in, as
+    it was when it was due."""
 
     schedule: str
     event: str
     due: float
+    whose: str = ""
+    thread: str = ""
 
 
 class Schedules(Protocol):
@@ -145,8 +151,9 @@ class Firing(Protocol):
         With `least` it counts as one of its times, by its policies: not while it is stopped or over, and so many
         seconds after the last."""
 
-    async def note_look(self, id: str, result: str, holds: bool) -> FiredSchedule | None:
-        """A poll has looked. If its condition holds it does what it does, and is over; once, whoever says so again."""
+    async def note_look(self, id: str, result: str, holds: bool | None) -> FiredSchedule | None:
+        """A poll has looked. If its condition holds it does what it does, and is over; once, whoever says so again.
+        None: it could not look, for the reason that is the `result`."""
 
     async def finish_run(
         self, work: ScheduledWork, state: ScheduleRunState, result: str, tell: str = "", outside: bool = False

@@ -6,6 +6,7 @@ from .archive import Archive
 from .audit import Audit
 from .budgets import Budgets
 from .channel_state import StateBoxes
+from .command_homes import CommandHomes
 from .consolidation import Consolidations
 from .credentials import Credentials
 from .directory import Directory
@@ -13,11 +14,13 @@ from .erasing import Erasing
 from .fact_search import FactVectors, FactWords
 from .files import FileRecords
 from .grants import Grants
+from .heartbeat import Heartbeats
 from .jobs import Jobs, Leases
 from .ledger import Ledger
 from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
+from .mcp import McpPins
 from .memory import Memory
 from .outbox import Outgoing, SentAnswers
 from .polled import Polled
@@ -61,13 +64,16 @@ class Store(
     Leases,
     Schedules,
     Firing,
+    Heartbeats,
     ListeningStates,
     StateBoxes,
+    CommandHomes,
     Memory,
     Consolidations,
     FactWords,
     FactVectors,
     Audit,
+    McpPins,
     Activity,
     Protocol,
 ):

@@ -16,6 +16,9 @@ class Taints(Protocol):
         take `slack` seconds: the clock of a file system is a coarse one. One that goes on with a command in the
         background may be over by now, as the sandbox knows."""
 
+    async def begin_taint(self, owner: str, taint: Taint) -> None:
+        """That of a command which no conversation has led to. One of its key goes on, and stays a stranger's."""
+
     async def end_taint(self, key: str, at: float) -> None:
         """That of a command in the background, which is over."""
 

@@ -16,7 +16,8 @@ class CallContext(Struct, frozen=True):
     strangers wrote has been read in the conversation, `results` are references to results of its own tools, `ground` is
     the identity of the folder that it was allowed in, `role` that of `user` now. `whose` files and workspace
     it works with is said where they are not those of `user`, as in a group; `turn` is the id of the turn, and `owner`
-    whose conversation it is, where that is somebody else, as of whose bot it is."""
+    whose conversation it is, where that is somebody else, as of whose bot it is. `unasked`: a schedule or the like has
+    led to it, with nobody there."""
 
     key: str
     thread: str
@@ -29,6 +30,7 @@ class CallContext(Struct, frozen=True):
     whose: str = ""
     turn: int = 0
     owner: str = ""
+    unasked: bool = False
 
     @property
     def principal(self) -> str:

@@ -3,6 +3,7 @@
 from typing import Protocol
 
 OWN_KEY, CREDENTIAL = "own-key:", "credential:"
+MCP_LOGIN = "mcp:"  # before the name of a server: what its authorization server has given us
 PERSONAL = (OWN_KEY, CREDENTIAL)  # how the names begin of what is a person's alone; the rest is the house's
 
 

@@ -86,9 +86,25 @@ COMMANDS = {
             right=_TELLS,
             words={
                 "list": Subcommand("all that you have here", right=_TELLS),
+                "help": Subcommand("this", right=_TELLS),
                 "show": Subcommand("one of them, and what it asks for", "NAME", _TELLS),
                 "accept": Subcommand("a change of it that is held back", "NAME", Right(Role.USER, "approve")),
                 "refuse": Subcommand("that change: what was accepted is put back", "NAME", Right(Role.USER, "approve")),
+            },
+        ),
+        SlashCommand(
+            "/mcp",
+            "Show the MCP servers that you may use, and their tools; begin a turn with a prompt of one",
+            "[list | show SERVER | prompt SERVER [NAME KEY=VALUE …]]",
+            right=Right(Role.USER, "read"),
+            words={
+                "list": Subcommand("all that you may use", right=Right(Role.USER, "read")),
+                "show": Subcommand("the tools of one", "SERVER", Right(Role.USER, "read")),
+                "prompt": Subcommand(
+                    "the prompts of one; with a name, let the model answer it, marked as a stranger's words",
+                    "SERVER [NAME KEY=VALUE …]",
+                    Right(Role.USER, "read"),
+                ),
             },
         ),
         SlashCommand("/compact", "Let a summary stand for what was said before", right=Right(Role.USER)),
@@ -170,8 +186,20 @@ COMMANDS = {
             right=Right(Role.USER, "read"),
         ),
         SlashCommand(
+            "/bg",
+            "Let what runs here go on in the background, and go on talking; with a text, begin with that there",
+            "[TEXT]",
+            right=Right(Role.USER),
+        ),
+        SlashCommand(
+            "/fg",
+            "Go on here with a turn from the background, by its number in /tasks; alone: with the latest",
+            "[N]",
+            right=Right(Role.USER, "read"),
+        ),
+        SlashCommand(
             "/tasks",
-            "Show what sub-agents work at for this conversation; what one has done; end one",
+            "Show what is worked at in the background and by sub-agents; what one has done; end one",
             "[show N | stop N]",
             right=Right(Role.USER, "read"),
             words={
@@ -182,7 +210,7 @@ COMMANDS = {
         SlashCommand("/kill", "End the work at a task, by its number in /tasks", "N", right=Right(Role.USER)),
         SlashCommand(
             "/status",
-            "Show who answers here, how full the conversation is, what it cost; tasks, jobs, channels",
+            "Show who answers here, how full the conversation is, what it cost; tasks, schedules, channels",
             right=Right(Role.USER, "read"),
         ),
         SlashCommand(

@@ -14,29 +14,32 @@ from typing import Protocol, TypeVar
 from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
-from ..core.log import Answered, Compacted, Entry, ModelSaid, Resumed, Stopped, UserSaid
-from ..core.mail import Address, Decision, Inbound, Mail, Notice, Outbound, Said, Stop, reply_key
+from ..core.log import MANY, Answered, Compacted, Entry, GaveUp, ModelSaid, Resumed, Stopped, UserSaid
+from ..core.mail import Decision, Inbound, Mail, Notice, Outbound, Said, Stop
 from ..core.overrun import Account
 from ..core.people import Role
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..core.wording import GO_ON, cut_short, with_unknown
-from ..errors import StoreBroken, StoreError
+from ..errors import Fenced, StoreBroken, StoreError
 from ..ports import Archive, Log, Mailroom, People
 from ..ports.audit import AuditLine
 from ..ports.budgets import Charge, Reservation
 from ..ports.rows import Commit, Committed, Lease, Posting, Spent, Taint, ThreadState, Timer, Untaint
+from ..ports.tasks import background_number
 from ..readings.amendments import Amended, amend, applied
 from ..readings.gathering import NOTHING, Gathering, gather
+from ..readings.heartbeat import hushed
 from .approvals import settled
 from .auditing import decided
 from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
-from .reports import report_of
+from .reports import Ending, report_of, title_of
 
 _log = logging.getLogger("everloop.book")
 
+_LAST = (ModelSaid, GaveUp, Stopped)  # with which a turn can end
 NEVER = -1  # in place of the entry at which its turn ended: a letter of which no turn comes
 Result = TypeVar("Result")
 
@@ -67,6 +70,7 @@ class Book:
     """Use `await Book.open(store, thread, listener)`; it brings the thread up to date first."""
 
     __slots__ = (
+        "_endings",
         "_finished",
         "_letter",
         "_listener",
@@ -106,6 +110,7 @@ class Book:
         self._more = False  # mail may have come that is not in `_mail`
         self._next = Commit()
         self._finished: tuple[Finished, ...] = ()
+        self._endings: tuple[Ending, ...] = ()  # of these, what is to be told
         self._tainted: set[str] = set()  # the calls whose taints have begun here
         self.owner = self.session = ""  # whose it is, and where, as it was when it was opened
         self.spawned_by = ""  # the call that it works for
@@ -225,6 +230,7 @@ class Book:
         thread, commit = self.thread, self._next
         for entry in entries:
             before, payer = thread.finished, thread.wants_room or thread.turn.payer
+            asked = thread.said_now() if isinstance(entry, _LAST) else ()
             thread.add(entry)
             commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
@@ -235,7 +241,7 @@ class Book:
             elif isinstance(entry, Answered):
                 self.send(*settled(thread, entry))
             if thread.finished is not None and thread.finished is not before:
-                self._finish(thread.finished)
+                self._finish(thread.finished, asked)
 
     def send(self, *outbound: Outbound, timers: Sequence[Timer] = ()) -> None:
         """Queue something for delivery, and timers, with the next commit."""
@@ -320,7 +326,8 @@ class Book:
     def _holds_something(self) -> bool:
         return bool(self._next.entries or self._next.absorbed or self._next.posts or self._next.charges)
 
-    def _finish(self, finished: Finished) -> None:
+    def _finish(self, finished: Finished, asked: Sequence[str]) -> None:
+        finished = hushed(finished)
         self._finished = (*self._finished, finished)
         self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
         waited_for = finished.mails == (self._letter,) and self._listener.is_waited_for()
@@ -333,23 +340,25 @@ class Book:
             report := report_of(self.thread, finished, text=text, session=self.session, owner=self.owner)
         ):
             self.post(report)
-        elif text is not None and finished.address and not waited_for:
-            key = reply_key(self.thread.id, finished.seq)
-            address = Address.parse(finished.address)
-            told = Outbound(key, address, text, failed=bool(finished.reason), mails=finished.mails)
-            self.send(structs.replace(told, files=finished.files) if finished.files else told)
+        elif text is not None and finished.address:
+            ending = Ending(self.thread.id, finished, text, title_of(asked[0]) if asked else "", waited_for)
+            ending = structs.replace(ending, by=self.thread.turn.requester, outside=self.thread.outside)
+            self._endings = (*self._endings, ending)
 
     async def _commit(self, state: ThreadState, patient: bool = True) -> Committed:
-        commit, self._next = self._next, Commit()
+        (commit, self._next), (endings, self._endings) = (self._next, Commit()), (self._endings, ())
         commit.state = state
         self._tried = self.is_committing = True
         began = time.monotonic()
         try:
-            committed = await self._store.commit(self.lease, commit)
-        except AWAY as error:
-            if not self.lease.epoch or not patient or isinstance(error, StoreBroken):
-                raise
-            committed = await commit_again(self._store, self.lease, commit)
+            while True:
+                told = self._told(commit, endings) if endings else commit
+                try:
+                    committed = await self._try_to_commit(told, patient)
+                    break
+                except Fenced:
+                    if not endings or not await self._has_moved():
+                        raise
         finally:
             self.is_committing = False
         self.held_from = max(self.held_from, began)
@@ -363,9 +372,39 @@ class Book:
         finished, self._finished = self._finished, ()
         for turn in finished:
             self._listener.finish(turn)
-        if commit.posts:
-            await self._wake_others(commit.posts)
+        if told.posts:
+            await self._wake_others(told.posts)
         return committed
+
+    async def _try_to_commit(self, commit: Commit, patient: bool) -> Committed:
+        try:
+            return await self._store.commit(self.lease, commit)
+        except AWAY as error:
+            if not self.lease.epoch or not patient or isinstance(error, StoreBroken):
+                raise
+            return await commit_again(self._store, self.lease, commit)
+
+    def _told(self, commit: Commit, endings: "Sequence[Ending]") -> Commit:
+        """With what is told of turns that end: where they were asked, or of one in the background in the conversation
+        that is in front of it. Which of the two it is, somebody may just be changing: see Commit.works_for."""
+        number = background_number(self.spawned_by)
+        if number:
+            posts = [each.telling(number, self.session, self.owner) for each in endings]
+            return structs.replace(commit, posts=(*commit.posts, *filter(None, posts)), works_for=self.spawned_by)
+        replies = [each.reply for each in endings if not each.waited_for]
+        return structs.replace(commit, outbox=(*commit.outbox, *replies), works_for=self.spawned_by)
+
+    async def front(self) -> str:
+        """The thread in front of this one, where it is in the background of its chat; else its own."""
+        moved = background_number(self.spawned_by) or await self._has_moved()
+        row = await self._store.session(self.session) if moved else None
+        return row.id if row else self.thread.id
+
+    async def _has_moved(self) -> bool:
+        """Whether somebody has sent this conversation to the background meanwhile, or taken it back from there."""
+        before, row = self.spawned_by, (await self._store.open(self.thread.id, MANY)).row
+        self.spawned_by = row.spawned_by
+        return before != row.spawned_by
 
     async def _wake_others(self, posts: Sequence[Posting]) -> None:
         """A hint, as every wake: without it the mail is found by those who look for mail."""

@@ -12,7 +12,7 @@ from ..core.message import Media
 from ..core.people import OWNER
 from ..core.thread import Thread
 from ..core.tool import Effect, FileChange, Ground, ToolSpec, parse_args
-from ..errors import HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
+from ..errors import AnswerLost, HostTimeout, HostUnreachable, LinkFailed, StreamCut, ToolError
 from ..ports import Files
 from ..ports.tools import Assignment, CallContext, Picture, Result, Shown, Tool
 from ..readings.definitions import is_another
@@ -29,6 +29,7 @@ ANOTHER = (
     "Error: the tool {} has become another one since this turn began, so the call was not run. It can be called "
     "when the user has said something more."
 )
+MAY_HAVE = "It may have taken effect: look before you repeat it."
 PAUSE = 0.5  # seconds before a call is tried once more
 _REPEATABLE = (Effect.READ, Effect.IDEMPOTENT)
 _LINK = (LinkFailed, HostTimeout, HostUnreachable, StreamCut, ConnectionError)
@@ -166,6 +167,8 @@ class Toolbox:
                 outcome = "done"
         except ToolError as error:
             told = Shown(f"Error: {error}", changes=error.changes, origin=error.origin, background=error.background)
+            if isinstance(error, AnswerLost) and tool.spec.effect not in _REPEATABLE:
+                outcome, told = "unknown", structs.replace(told, text=f"{told.text}\n{MAY_HAVE}")
         except TimeoutError as error:
             why = f"did not finish within {tool.spec.seconds:g} s" if limit.expired() else f"timed out: {error}"
             told = Shown(f"Error: {tool.spec.name} {why}")

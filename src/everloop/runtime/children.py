@@ -25,14 +25,13 @@ from ..ports.failpoint import reach
 from ..ports.rows import Posting
 from ..ports.tasks import Tasks, session_of
 from ..ports.tools import Assignment, CallContext
-from ..readings.visible import in_one_line
 from .auditing import started
 from .book import Book
 from .calls import Toolbox
+from .reports import title_of
 from .tainting import key_of
 
 WITHHELD = frozenset({"message", "spawn"})  # which a task has only where its profile names them
-TITLE = 80  # characters
 HANDED_ON = (
     "Handed on. The task is worked at on its own from here; when it has ended, you are told so in a message of its "
     "own. There is nothing to wait for now: tell the user that it is under way."
@@ -131,11 +130,6 @@ class Children:
             )
         if await book.patiently(partial(self._store.open_tasks, book.owner)) >= limits.open:
             raise ToolError(f"{limits.open} tasks are open already, as many as may be; hand on no more until some end")
-
-
-def title_of(text: str) -> str:
-    first = in_one_line(next((line for line in text.splitlines() if line.strip()), "").strip())
-    return first if len(first) <= TITLE else f"{first[: TITLE - 1]}…"
 
 
 def tools_for(assignment: Assignment, offered: Collection[str], deeper: bool) -> tuple[str, ...]:

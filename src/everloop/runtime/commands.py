@@ -7,16 +7,17 @@ from msgspec import Struct, structs
 
 from ..core.gauge import rough
 from ..core.mail import Choose, CompactRequest, Inbound, Said, Stop
-from ..core.message import text_of
+from ..core.message import said, text_of
 from ..core.people import Role
 from ..core.thread import Thread
 from ..errors import MailRefused, ModelMissing
-from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Jobs, Ledger, Log, People
+from ..ports import Archive, Arrivals, Budgets, Clock, Directory, Ledger, Log, People
 from ..ports.audit import acting, acting_as
 from ..ports.conversation import Deed
 from ..ports.permission import Grant
 from ..ports.remembering import OwnMemory
 from ..ports.rows import COUNT, Action, SpentRow
+from ..ports.schedules import Schedules
 from ..ports.skills import SkillBook
 from ..ports.tasks import Tasks
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
@@ -27,11 +28,15 @@ from ..readings.questions import chosen as chosen_in
 from ..readings.questions import question_of
 from .allotments import Allotments
 from .approvals import Approvals
+from .background import BackgroundCommands
 from .budgets import BudgetRules
+from .children import TaskLimits
 from .clock import MACHINE
 from .cron_command import CronCommand
 from .deletions import Deletions
+from .heartbeat_desk import HeartbeatDesk
 from .key_command import Kept, KeyCommand, nothing_kept
+from .mcp_command import ListsMcp, McpCommand
 from .membership import Membership, role_given
 from .memory_commands import MemoryCommands
 from .models import Models
@@ -61,9 +66,10 @@ class CommandEffect(Struct, frozen=True):
     decision: Inbound | None = None  # on a question of another conversation, which is posted first
     grant: Grant | None = None  # kept with the decision that is posted, if that counts
     stopped: tuple[str, ...] = ()  # threads that are told to stop, beside the session's own
+    says: bool = False  # the letter is said to the model, as any other
 
 
-class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Budgets, Tasks, Jobs, Protocol):
+class CommandStore(Archive, Arrivals, Log, Ledger, Directory, Budgets, Tasks, Schedules, Protocol):
     """Conversations, their letters and logs, what they cost, and who is known."""
 
 
@@ -84,6 +90,9 @@ class SlashCommands:
         skills: SkillBook | None = None,
         channels: Callable[[], Sequence[str]] = no_channels,
         schedules: ScheduleWords | None = None,
+        heartbeat: HeartbeatDesk | None = None,
+        tasks: Callable[[], TaskLimits] = TaskLimits,
+        mcp: ListsMcp | None = None,
     ) -> None:
         self._store = store
         self._budgets = budgets or Allotments(store, BudgetRules)
@@ -100,7 +109,9 @@ class SlashCommands:
         self._memory = MemoryCommands(memory)
         self._skills = SkillCommand(skills)
         self._tasks = TaskCommands(store, clock)
-        self._status = StatusCommand(store, models, channels)
+        self._background = BackgroundCommands(store, sessions, tasks)
+        self._mcp = McpCommand(mcp)
+        self._status = StatusCommand(store, models, channels, heartbeat, self._mcp)
         self._cron = CronCommand(schedules)
 
     def find(self, text: str) -> SlashCommand | None:
@@ -167,6 +178,16 @@ class SlashCommands:
                 return CommandEffect(kept, "none", reply)
             case "/skill":
                 return CommandEffect(inbound, "none", await self._skills.tell(rest, letter, role))
+            case "/bg":
+                return CommandEffect(inbound, *await self._background.send(rest, inbound, letter, role))
+            case "/fg":
+                return CommandEffect(inbound, *await self._background.bring(rest, inbound, letter, role))
+            case "/mcp":
+                text, prompt = await self._mcp.tell(rest, role)
+                if prompt is None:
+                    return CommandEffect(inbound, "none", text)
+                asked = structs.replace(letter, parts=(*said(text), *said(prompt.text, prompt.origin)))
+                return CommandEffect(structs.replace(inbound, letter=asked), "none", "", says=True)
             case "/tasks" | "/kill":
                 work_out = self._tasks.tell if command.name == "/tasks" else self._tasks.stop
                 reply, stopped = await work_out(rest, inbound, letter)

@@ -8,6 +8,7 @@ from ..readings.commands import COMMANDS, split
 from ..readings.cron_order import ACTIONS, HOW, order_of
 from .schedule_words import ScheduleWords
 
+HOOK = "With `hook` as WHEN, programs have it run; `everloop cron hook ID` tells how."
 NONE = "There are no schedules in this house."
 
 
@@ -21,7 +22,9 @@ class CronCommand:
             return NONE
         if split(rest)[0] not in ("", *ACTIONS):
             words = COMMANDS["/cron"].words.items()
-            return "\n".join([*(f"/cron {name} {each.takes} — {each.help}" for name, each in words), _sentence(HOW)])
+            return "\n".join(
+                [*(f"/cron {name} {each.takes} — {each.help}" for name, each in words), _sentence(HOW), HOOK]
+            )
         asker = Asker(letter.author, role, str(inbound.address))  # a token that may only chat says it as well
         key = f"/cron {inbound.address} {inbound.event}" if inbound.event else ""
         try:

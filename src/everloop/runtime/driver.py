@@ -394,7 +394,15 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         whose=thread.turn.principal,
         turn=thread.turn.seq,
         owner=book.owner,
+        unasked=_is_unasked(thread),
     )
+
+
+def _is_unasked(thread: Thread) -> bool:
+    """Whether no person has led to this turn: also that of a task which was handed on in such a one."""
+    turn = thread.turn
+    task = turn.terms.task if turn.terms else None
+    return turn.unattended and bool(turn.source or (task and task.run))
 
 
 async def _together(runs: list[Coroutine[Any, Any, CallReturned]]) -> list[CallReturned]:

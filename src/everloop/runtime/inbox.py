@@ -5,16 +5,24 @@ from typing import Protocol
 
 from msgspec import structs
 
+from ..core.log import MANY
 from ..core.mail import Amendment, Decision, Inbound, Notice, Said
 from ..core.message import Text, text_of
 from ..core.people import OWNER, is_chat
 from ..errors import MailRefused
-from ..ports import Archive, Bus, Mailroom
-from ..ports.conversation import Branch, ResumeThread
-from ..ports.events import CommandDone
+from ..ports import Archive, Bus, Log, Mailroom
+from ..ports.conversation import (
+    BackgroundDeed,
+    BeginInBackground,
+    Branch,
+    BringToFront,
+    ResumeThread,
+    SendToBackground,
+)
+from ..ports.events import CommandDone, TurnMoved
 from ..ports.failpoint import reach
 from ..ports.rows import Receipt
-from ..ports.tasks import CHILD, Tasks
+from ..ports.tasks import CHILD, Tasks, background_number
 from ..readings.commands import SlashCommand, unescaped
 from ..readings.keys import group_at
 from .commands import CommandEffect, SlashCommands
@@ -22,6 +30,7 @@ from .lanes import Begun, Lanes
 from .people import Speakers
 
 Leave = Callable[[str], Awaitable[None]]
+GOES_ON = "This goes on in the background as task {}."
 ALONE = "a sub-agent works alone: nobody can speak with it. /tasks in the conversation that it works for shows it"
 
 
@@ -29,7 +38,7 @@ async def _leave_nothing(thread: str) -> None:
     pass
 
 
-class InboxStore(Mailroom, Archive, Tasks, Protocol):
+class InboxStore(Mailroom, Archive, Log, Tasks, Protocol):
     """Letters, the threads that sessions are at, and what works for them."""
 
 
@@ -69,6 +78,10 @@ class Inbox:
             raise MailRefused(ALONE)
         if isinstance(letter, Said) and (command := self._command(letter)):
             effect = await self._commands.work_out(command, inbound, letter)
+            if effect.says:
+                receipt = await self._store.receive(effect.inbound)
+                reach("inbox.committed")
+                return receipt
             leaves = effect.action in ("new", "stop") or isinstance(effect.action, Branch | ResumeThread)
             row = await self._store.session(str(inbound.address)) if leaves else None
             reply = await self._decided(effect) if effect.decision else effect.reply
@@ -82,6 +95,8 @@ class Inbox:
                 tasks = await self._store.tasks(under=receipt.thread)
                 await self._leave_all([task.thread for task in tasks if task.is_open])
             await self._leave_all(effect.stopped)
+            if isinstance(effect.action, BackgroundDeed) and receipt.fresh:
+                await self._tell_moves(effect.action, receipt)
             self._bus.publish(CommandDone(receipt.thread, 0, command.name, str(inbound.address)))
             return receipt
         inbound = _unescaped(inbound)
@@ -89,6 +104,21 @@ class Inbox:
         receipt = begun or await self._store.receive(inbound)
         reach("inbox.committed")
         return receipt
+
+    async def _tell_moves(self, deed: BackgroundDeed, receipt: Receipt) -> None:
+        """Wake what has begun, and say which conversation is where now; as every hint, of what is committed."""
+        if isinstance(deed, BeginInBackground):
+            self._bus.wake(deed.branch.id)
+            return
+        moved = [deed.turn.thread] if isinstance(deed, SendToBackground) else [deed.thread]
+        moved += [deed.left.thread] if isinstance(deed, BringToFront) and deed.left else []
+        for thread in moved:
+            row = (await self._store.open(thread, MANY)).row
+            mails = tuple(await self._store.unfinished(thread))
+            number = background_number(row.spawned_by)
+            self._bus.publish(TurnMoved(thread, 0, number, receipt.thread, row.session, row.owner, mails))
+            if number:
+                self._lanes.let_go(mails, GOES_ON.format(number))
 
     async def stop_task(self, inbound: Inbound, thread: str) -> int:
         """Stop a task and all that works for it; how many are stopped."""

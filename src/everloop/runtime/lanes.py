@@ -7,6 +7,7 @@ counts as a crash of that turn, so that it cannot fail for ever.
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
@@ -240,6 +241,10 @@ class Lanes:
     def outcome(self, thread: str, mail: int) -> asyncio.Future[Finished]:
         """Resolves when the turn that takes this letter is over, wherever it is driven."""
         return self._waiters.add(thread, mail)
+
+    def let_go(self, mails: Sequence[int], text: str) -> None:
+        """Whoever waits here for the turns of these letters waits no longer, and is told this."""
+        self._waiters.let_go(mails, text)
 
     def is_driving(self, thread: str) -> bool:
         return thread in self._lanes

@@ -14,7 +14,7 @@ from ..core.mail import Address, ReplyTo, reply_key
 from ..core.turn import Finished
 from ..errors import ChannelDown
 from ..ports import Channel, Previews, Signals
-from ..ports.events import AnswerBegan, Event, PermissionAsked, TurnBegan, TurnEnded
+from ..ports.events import AnswerBegan, Event, PermissionAsked, TurnBegan, TurnEnded, TurnMoved
 from ..ports.rows import OutboxRow, OutboxState, Receipt
 from .sketch import Sketch
 from .strangers import contained
@@ -48,10 +48,13 @@ class _Turn:
         self.may_be_answer = False
         self.until = 0.0  # when it is taken away if nobody has used it
         self.answered = asyncio.Event()
+        self.receipt = ""  # of the answer
 
     def stays(self, now: float) -> bool:
-        """Whether what is shown is the answer by now, or may be, or is about to be."""
-        return self.may_be_answer or (self.is_given and (self.answered.is_set() or now < self.until))
+        """Whether what is shown is the answer by now, or may be, or is about to be. A channel may have found a draft
+        itself whose call nobody had heard the end of."""
+        is_answer = bool(self.receipt) and self.receipt == self.shown
+        return is_answer or self.may_be_answer or (self.is_given and (self.answered.is_set() or now < self.until))
 
 
 class _Place:
@@ -111,6 +114,10 @@ class Live:
             case PermissionAsked() if turn:
                 self._end(event.thread, turn)
                 self._asking[event.thread] = turn.began
+            case TurnMoved(number=number) if turn and number:  # what it says now is told when it is done
+                self._end(event.thread, turn)
+            case TurnMoved(number=0) if turn is None and event.mails:
+                self._asking[event.thread] = 0  # its next answer is shown again
             case TurnEnded(finished=finished):
                 self._asking.pop(event.thread, None)
                 if turn:
@@ -156,10 +163,11 @@ class Live:
         self._end(row.thread, turn, key)
         return turn
 
-    def settle(self, key: str, state: OutboxState) -> None:
+    def settle(self, key: str, state: OutboxState, receipt: str = "") -> None:
         turn = self._ended.get(key)
         if turn is None or turn.answered.is_set():
             return
+        turn.receipt = receipt
         turn.may_be_answer |= state == "unsure" and turn.is_given
         if state in ("sent", "failed"):
             turn.is_given &= state == "sent"

@@ -8,7 +8,7 @@ from ..core.mail import Said
 from ..core.people import Role
 from ..core.wording import one_line
 from ..errors import MailRefused
-from ..ports.memory import HISTORY, MEMORY, Fact
+from ..ports.memory import HISTORY, MEMORY, Fact, MemoryVersion
 from ..ports.remembering import NOTHING, MemoryOverview, OwnMemory
 from ..readings.commands import COMMANDS, split, words_described
 from .session_commands import clock, sentence
@@ -20,6 +20,8 @@ NO_MEMORY = "Nothing is remembered here: this process keeps no memory."
 IN_A_GROUP = (
     "In a group an administrator or the owner changes what is remembered; you can have forgotten what you said."
 )
+YOURS = "They lie in your workspace as memory/MEMORY.md and memory/HISTORY.md, which you may edit."
+OF_THE_GROUP = "This is the group's own memory: all who speak here may see it, and nothing of it is known elsewhere."
 CONFIRM = "Nothing is forgotten yet. To forget {}: /memory forget {}"
 
 
@@ -41,13 +43,13 @@ class MemoryCommands:
         may_change = not letter.principal or role >= Role.ADMIN
         match word:
             case "":
-                return overview_told(await memory.overview(whose))
+                return overview_told(await memory.overview(whose), in_group=bool(letter.principal))
             case "show":
                 name = HISTORY if more.casefold().startswith("history") else MEMORY
                 return _cut(await memory.text(whose, name)) or NONE
             case "log":
                 found = await memory.versions(whose, limit=MANY)
-                return "\n".join(f"{each.version}  {clock(each.at)}  {each.why}" for each in found) or NONE
+                return "\n".join(map(_version_told, found)) or NONE
             case "search" if more:
                 hits = await memory.search(whose, more, MANY)
                 return "\n".join(fact_told(hit.fact) for hit in hits) or "Nothing like that is remembered."
@@ -78,13 +80,17 @@ class MemoryCommands:
         return "\n".join([*map(fact_told, shown), CONFIRM.format(those, ids)])
 
 
-def overview_told(found: MemoryOverview) -> str:
+def _version_told(made: MemoryVersion) -> str:
+    return f"{made.version}  {clock(made.at)}  {made.author or 'everloop'}: {made.why}"
+
+
+def overview_told(found: MemoryOverview, in_group: bool = False) -> str:
     if not found.version:
         return NONE
-    ended = f", {found.ended} that are true no longer" if found.ended else ""
+    ended = f", {found.ended} true no longer" if found.ended else ""
     marked = f", {found.marked} of them from strangers' words" if found.marked else ""
-    lines = [f"{found.facts} facts are remembered{marked}{ended}; version {found.version}."]
-    lines.append("They lie in your workspace as memory/MEMORY.md and memory/HISTORY.md, which you may edit.")
+    facts = "1 fact is" if found.facts == 1 else f"{found.facts} facts are"
+    lines = [f"{facts} remembered{marked}{ended}; version {found.version}.", OF_THE_GROUP if in_group else YOURS]
     if found.left_out:
         lines.append(f"{found.left_out} lines of MEMORY.md do not fit into prompts; the tool recall finds them.")
     lines.append(found.recall)

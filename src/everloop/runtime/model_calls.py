@@ -19,6 +19,8 @@ from ..ports.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, 
 from ..ports.failpoint import reach
 from ..ports.memory import FactTeller
 from ..readings.contents import tokens_of
+from ..readings.found_tools import opened
+from ..readings.heartbeat import is_heartbeat, may_become_silence
 from ..readings.sections import changed_parts
 from .book import Book
 from .budgets import (
@@ -104,7 +106,8 @@ class ModelCalls:
         if turn.steps == 0 and not turn.failures and not turn.empties:
             self._bus.publish(TurnBegan(thread.id, head, turn.seq, mails))
         book.cut = "", ""
-        return _Draft(self._bus, AnswerBegan(thread.id, head, thread.seq, mails))
+        make = _HushedDraft if is_heartbeat(turn.source) else _Draft
+        return make(self._bus, AnswerBegan(thread.id, head, thread.seq, mails))
 
     async def _answered(
         self,
@@ -161,7 +164,8 @@ class ModelCalls:
 
     async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
         reply = await briefed.provider.reply(prompt, draft.show)
-        calls = _marked(reply.calls, briefed.rules.tools) if reply.calls else ()
+        tools = briefed.rules.tools
+        calls = _marked(opened(reply.calls, tools), tools) if reply.calls else ()
         return ModelSaid(
             text=reply.text,
             calls=calls,
@@ -240,10 +244,13 @@ class _Draft:
 
     def show(self, delta: Delta) -> None:
         self._shown.append(delta)
+        self._publish(len(self._shown), delta)
+
+    def _publish(self, n: int, delta: Delta) -> None:
         piece = AnswerPiece(
             thread=self._began.thread,
             seq=self._began.message,
-            n=len(self._shown),
+            n=n,
             text=delta.text,
             reasoning=delta.reasoning,
             progress=delta.progress,
@@ -256,6 +263,23 @@ class _Draft:
         said = "".join(delta.text for delta in self._shown)
         thought = "".join(delta.reasoning for delta in self._shown)
         return said[:most], thought[:most]
+
+
+class _HushedDraft(_Draft):
+    """Of the heartbeat: nothing is shown while it may turn out that there is nothing to tell."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, bus: Bus, began: AnswerBegan) -> None:
+        super().__init__(bus, began)
+        self._told = 0
+
+    def show(self, delta: Delta) -> None:
+        self._shown.append(delta)
+        if self._told or not may_become_silence("".join(each.text for each in self._shown)):
+            for n in range(self._told, len(self._shown)):
+                self._publish(n + 1, self._shown[n])
+            self._told = len(self._shown)
 
 
 def _within(allowed: AllowedCall | None, prompt: Prompt) -> Prompt:

@@ -41,8 +41,9 @@ class Drafts(Protocol):
     async def claim(self, row: OutboxRow) -> str:
         """What the channel calls the draft that is to become this answer; "" if none is shown."""
 
-    def settle(self, key: str, state: OutboxState) -> None:
-        """What became of an attempt to send the answer with this key; it is `sent` when its first part is."""
+    def settle(self, key: str, state: OutboxState, receipt: str = "") -> None:
+        """What became of an attempt to send the answer with this key; it is `sent` when its first part is, and then has
+        the receipt of that."""
 
 
 class Outbox:
@@ -158,7 +159,7 @@ class Outbox:
                 with contained():
                     receipt = await self._channel.send(part)
         if self._drafts and part.number == 0:
-            self._drafts.settle(row.outbound.key, "sent")
+            self._drafts.settle(row.outbound.key, "sent", receipt)
         return receipt
 
     async def _parts(self, row: OutboxRow, groups: Sequence[FileGroup]) -> list[OutgoingPart]:

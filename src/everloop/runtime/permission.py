@@ -81,6 +81,8 @@ class PermissionQuestions:
         self._bus.publish(PermissionAsked(thread.id, book.lease.head, asked))
         if (terms := thread.turn.terms) and terms.task:  # whoever watches the conversation that it works for answers it
             self._bus.publish(PermissionAsked(terms.task.root, 0, asked))
+        if (front := await book.front()) != thread.id:  # so does whoever is in the chat in whose background it is
+            self._bus.publish(PermissionAsked(front, 0, asked))
         return rests
 
     async def _reached_for(self, book: Book, overrun: Overrun, role: Role) -> list[ReachedApprover]:

@@ -30,7 +30,8 @@ async def recalled_for(
     StoreError."""
     room, facts = room_for(limit), ""
     if teller and not thread.is_bare:
-        facts = await teller.told(principal, said, shown, room // SHARE if thread.condensed else room)
+        space = room // SHARE if thread.condensed else room
+        facts = await teller.told(principal, said, shown, space, strangers=thread.outside)
     if not thread.condensed:
         return facts
     found = await store.recall(thread.id, asked_for(said), thread.covered, ENTRIES)

@@ -1,14 +1,18 @@
-"""What came of a task, told where it was handed on: in the transaction in which its turn ends, and once, for the event
-is the task's own."""
+"""What came of a task, told where it was handed on, or in the chat in whose background it went on: in the transaction
+in which its turn ends, and once, for the event is the task's own."""
 
 from typing import Literal
 
-from ..core.mail import Address, Inbound, Notice
+from msgspec import Struct
+
+from ..core.mail import Address, Inbound, Notice, Outbound, Telling, reply_key
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..ports.rows import Posting
 from ..ports.tasks import session_of
+from ..readings.visible import in_one_line
 
+TITLE = 80  # characters
 LONGEST = 20_000  # characters of a report
 STOPPED = "The task was stopped before it was done."
 NOTHING = "The task has ended without a word."
@@ -42,6 +46,51 @@ def report_of(thread: Thread, finished: Finished, *, text: str | None, session: 
         rounds=task.rounds + 1,
     )
     return Posting(Inbound(Address.parse(session), f"child:{thread.id}", letter, owner), parent)
+
+
+class Ending(Struct, frozen=True):
+    """How a turn has ended, and what is told of it; `title` is the beginning of what had been asked. Whoever
+    `waited_for` the answer has it without being told."""
+
+    thread: str
+    finished: Finished
+    text: str
+    title: str
+    waited_for: bool = False
+    by: str = ""
+    outside: bool = False
+
+    @property
+    def reply(self) -> Outbound:
+        """Where it was asked."""
+        key, finished = reply_key(self.thread, self.finished.seq), self.finished
+        address, failed = Address.parse(finished.address), bool(finished.reason)
+        return Outbound(key, address, self.text, failed=failed, mails=finished.mails, files=finished.files)
+
+    def telling(self, number: int, session: str, owner: str) -> Posting | None:
+        """A letter to the conversation that is in front now: it is told there, and known from then on, and no model is
+        asked for that. Who has stopped the turn knows that it ends; but what it may have done is told all the same."""
+        finished = self.finished
+        if finished.reason == "stopped" and not finished.unknown:
+            return None
+        how = "is done" if not finished.reason else "was stopped" if finished.reason == "stopped" else "has failed"
+        asked = f", where it was asked: “{self.title}”" if self.title else ""
+        letter = Telling(
+            text=f"Task {number} {how}:\n\n{self.text}",
+            files=tuple(made.media for made in finished.files),
+            address="" if self.waited_for else finished.address,
+            sender=f"task {number} in the background{asked}",
+            by=self.by,
+            outside=self.outside,
+        )
+        event = f"background:{self.thread}:{finished.seq}"
+        return Posting(Inbound(Address.parse(session), event, letter, owner))
+
+
+def title_of(text: str) -> str:
+    """A task's: the beginning of what is to be done."""
+    first = in_one_line(next((line for line in text.splitlines() if line.strip()), "").strip())
+    return first if len(first) <= TITLE else f"{first[: TITLE - 1]}…"
 
 
 def _shortened(text: str) -> str:

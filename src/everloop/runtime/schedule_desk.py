@@ -32,6 +32,10 @@ from .schedule_times import When, moment_of, when_of, zone_named
 from .scheduler import tell_of
 
 GUESTS = "schedules are not for guests"
+IN_CIRCLES = (
+    "nobody has asked for this but a schedule, and what one begins makes or runs no other that asks the agent or runs "
+    "a command: it could go on for ever; a `message:` can be made, and a poll or `every` is made by whoever wants it"
+)
 LONGEST, LONGEST_NAME = 10_000, 80  # characters
 LOOKED_AT = 20  # times, between which the least pause is looked for
 MONTH = 30 * 86_400.0
@@ -86,6 +90,7 @@ class ScheduleDesk:
         """What is not named stays as it is. Raises MailRefused."""
         self._check_role(asker)
         row = await self.find(asker, id)
+        _check_there(asker, row.schedule)
         schedule, due = await self._with(row.schedule, fields, asker)
         if "when" not in fields and "zone" not in fields and row.next is not None:
             due = row.next  # other words do not put it off
@@ -95,6 +100,9 @@ class ScheduleDesk:
         """The owner may also stop what is somebody else's. Raises MailRefused."""
         self._check_role(asker)
         row = await self.find(asker, id, others=not enabled)
+        if enabled:
+            _check_there(asker, row.schedule)
+            _check_asked(asker, row.schedule)
         due = self._due(row.schedule) if enabled else None
         return await self._put(row.schedule, due, enabled)
 
@@ -108,6 +116,8 @@ class ScheduleDesk:
         """Now, beside its times; once for a key. Raises MailRefused."""
         self._check_role(asker)
         row = await self.find(asker, id)
+        _check_there(asker, row.schedule)
+        _check_asked(asker, row.schedule)
         fired = await self._store.run_schedule(row.schedule.id, key or secrets.token_hex(8))
         if fired is not None:
             tell_of(fired, self._bus)
@@ -131,8 +141,10 @@ class ScheduleDesk:
         return found[0]
 
     async def log(self, asker: Asker, id: str, limit: int = 20) -> list[ScheduleRun]:
-        """Raises MailRefused."""
-        return await self._store.schedule_runs((await self.find(asker, id)).schedule.id, limit)
+        """What was said in a group is told there alone. Raises MailRefused."""
+        schedule = (await self.find(asker, id)).schedule
+        runs = await self._store.schedule_runs(schedule.id, limit)
+        return runs if _is_there(asker, schedule) else [structs.replace(run, result="") for run in runs]
 
     def next_times(self, row: ScheduleRow, count: int = 3) -> list[float]:
         if row.next is None:
@@ -198,6 +210,7 @@ class ScheduleDesk:
             schedule = structs.replace(schedule, until=ends)
         schedule = _named(schedule)
         _check(schedule)
+        _check_asked(asker, schedule)
         schedule = await self._at_its_place(schedule, asker)
         due = self._due(schedule, when)
         self._check_pace(schedule, due)
@@ -238,6 +251,25 @@ class ScheduleDesk:
         if is_chat(row.owner) and (schedule.session == asker.session or schedule.principal == row.owner):
             return structs.replace(schedule, principal=row.owner)
         raise MailRefused(f"there is no conversation {schedule.session[:80]!r} of yours")
+
+
+def _check_asked(asker: Asker, schedule: Schedule) -> None:
+    """Raises MailRefused where a schedule would lead to another, and that to the next."""
+    if asker.unasked and schedule.does != "message":
+        raise MailRefused(IN_CIRCLES)
+
+
+def _is_there(asker: Asker, schedule: Schedule) -> bool:
+    """Whoever speaks in a group now belongs to it; who only did so once may not any more. Nobody else knows that."""
+    return not schedule.principal or asker.session == schedule.session or asker.role >= Role.OWNER
+
+
+def _check_there(asker: Asker, schedule: Schedule) -> None:
+    """Raises MailRefused for a schedule of a group that is changed or run from elsewhere."""
+    if not _is_there(asker, schedule):
+        raise MailRefused(
+            f"{schedule.name} works in a group: change or run it there; here it can be stopped or removed"
+        )
 
 
 def _check_names(fields: Mapping[str, Any]) -> None:

@@ -79,6 +79,22 @@ def moment_of(text: str, zone: str, now: float) -> float:
     raise BadSchedule(f"{text[:80]!r} is no time; say it as 08:00 or 2027-01-31 08:00")
 
 
+def quiet_left(quiet: str, now: float, zone: str) -> float:
+    """Seconds until hours such as 22:00-07:00 are over; 0 outside of them."""
+    if not quiet:
+        return 0.0
+    begin, end = (tuple(map(int, each.split(":"))) for each in quiet.split("-"))
+    here = datetime.fromtimestamp(now, ZoneInfo(zone))
+    at = (here.hour, here.minute)
+    inside = begin <= at < end if begin <= end else at >= begin or at < end
+    if not inside:
+        return 0.0
+    over = here.replace(hour=end[0], minute=end[1], second=0, microsecond=0, fold=0)
+    if over.timestamp() <= now:
+        over += timedelta(days=1)
+    return over.timestamp() - now
+
+
 def _next_at(hour: int, minute: int, zone: ZoneInfo, now: float) -> float:
     if hour > 23 or minute > 59:
         raise BadSchedule(f"there is no {hour:02}:{minute:02} on a clock")

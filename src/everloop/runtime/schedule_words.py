@@ -61,7 +61,7 @@ class ScheduleWords:
         schedule = row.schedule
         what = f"{_DOES[schedule.does]}: {_short(schedule.text)}"
         if schedule.polls:
-            what = f"looks at {_short(schedule.polls)} until {schedule.condition}, then {what}"
+            what = f"looks at {_short(schedule.polls)} until it {schedule.condition}, then {what}"
         return f"{schedule.id}  {schedule.name}  ({schedule.when}, {schedule.zone}; {self.standing(row)})  {what}"
 
     def standing(self, row: ScheduleRow) -> str:
@@ -71,7 +71,7 @@ class ScheduleWords:
         if not row.enabled:
             return "disabled"
         if row.schedule.hook:
-            return "when its hook is called"
+            return f"when its hook is called, of which `everloop cron hook {row.schedule.id}` tells"
         times = ", ".join(shown_at(at, row.schedule.zone) for at in self.desk.next_times(row))
         return f"next {times}"
 

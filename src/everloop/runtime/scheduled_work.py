@@ -32,11 +32,13 @@ from .calls import Toolbox
 from .deletions import Forget
 from .scheduler import tell_of
 from .strangers import contained
+from .tainting import CommandTaints, taint_of
 
 _log = logging.getLogger("everloop.schedules")
 
 WELL = "[exit code 0"  # how exec begins to tell of a command that has ended well
 EXEC, FETCH = "exec", "web_fetch"
+LOOKED_AT = 100  # runs of a schedule
 LONGEST = 4000  # characters of what a command has said that are told
 NOT_ALLOWED = "the settings do not allow it (tools.policy)"
 TO_BE_ASKED = (
@@ -51,11 +53,19 @@ class NotDone(EverloopError):
     """A command has failed, and may be tried again."""
 
 
+class _EndedBadly(ToolError):
+    """What a command has said that failed; `outside`: strangers' words may be in it."""
+
+    def __init__(self, ran: Shown) -> None:
+        super().__init__(ran.text.strip()[:LONGEST])
+        self.outside = bool(ran.origin)
+
+
 class WorkStore(Schedules, Firing, Protocol):
     """What it asks of the store."""
 
 
-class _Alone(Struct, frozen=True):
+class Alone(Struct, frozen=True):
     """The circumstances of a call that no conversation has led to: its person has written it."""
 
     outside: bool = False
@@ -85,7 +95,10 @@ class ScheduledDeeds:
         toolbox: Toolbox,
         policy: Callable[[], Policy],
         forget: Forget,
+        taints: CommandTaints | None = None,
     ) -> None:
+        """`taints` are None where no file stands in prompts."""
+        self._taints = taints
         self._forget = forget
         self._store = store
         self._bus = bus
@@ -114,19 +127,45 @@ class ScheduledDeeds:
         """The Worker. Raises NotDone if it is to be tried again."""
         work = msgspec.json.decode(row.job.payload, type=ScheduledWork)
         found = await self._store.schedule(work.schedule)
-        if found is None:
-            return "its schedule is gone"
+        if found is None or not await self._is_running(work):
+            await self._leave(work)
+            return "its schedule is gone" if found is None else "it was done before"
         schedule = found.schedule
+        work = msgspec.structs.replace(work, whose=work.whose or schedule.principal or schedule.owner)
         try:
             told = await self._shell(schedule, work, row.attempts)
         except ToolError as error:
             if row.attempts <= schedule.retries and str(error) != UNKNOWN:
                 raise NotDone(str(error)) from error
-            await self._finish(found, work, "failed", str(error), f"{schedule.name} failed: {error}", False)
+            outside = isinstance(error, _EndedBadly) and error.outside
+            await self._finish(found, work, "failed", str(error), f"{schedule.name} failed: {error}", outside)
             return "failed"
         text = _output(told.text).strip()
         await self._finish(found, work, "done", text or "no output", text[:LONGEST], bool(told.origin))
         return "done"
+
+    async def check(self, schedule: Schedule, key: str) -> Shown:
+        """What a command says that only looks, so that it may be run again: as `run_command`, however it ends. `key`
+        names the attempt. Raises ToolError if it cannot be run."""
+        args, place = {"command": schedule.text}, f"check {key}"
+        tool, context = await self._allowed(schedule, EXEC, args, place, f"{place}:1:0")
+        whose = schedule.principal or schedule.owner
+        if self._taints:  # what a killed attempt has left open is ended by the next, which has the same key
+            await self._taints.begin(place, whose, outside=bool(taint_of(tool.spec, False)))
+        try:
+            told = await self._call(tool.run, args, context, tool) or Shown("")
+            if told.origin and self._taints:
+                await self._taints.begin(place, whose, outside=True)
+        finally:
+            await self._forget(place)
+            if self._taints:
+                await self._taints.end(place, whose)
+        return msgspec.structs.replace(told, text=_output(told.text).strip())
+
+    async def _is_running(self, work: ScheduledWork) -> bool:
+        """Whether nobody has told yet how it has ended."""
+        runs = await self._store.schedule_runs(work.schedule, LOOKED_AT)
+        return any(run.event == work.event and run.state == "running" for run in runs)
 
     async def look(self, row: JobRow) -> str:
         """The Worker of polls: what it says is kept, and seen again the next time."""
@@ -137,7 +176,7 @@ class ScheduledDeeds:
         try:
             seen = (await self._read(schedule, row)).text
         except ToolError as error:
-            await self._store.note_look(schedule.id, str(error), False)
+            await self._store.note_look(schedule.id, str(error), None)
             return f"failed: {error}"[:200]
         digest = f"seen {sha256(seen.encode()).hexdigest()[:16]}"
         holds = condition_holds(schedule.condition, seen, row.result, digest)
@@ -150,20 +189,41 @@ class ScheduledDeeds:
         self, row: ScheduleRow, work: ScheduledWork, state: Any, result: str, tell: str, outside: bool
     ) -> None:
         thread = await self._store.finish_run(work, state, result, tell, outside)
-        await self._forget(_thread_of(work))
+        await self._leave(work)
         if thread:
             self._bus.wake(thread)
             self._bus.publish(ScheduleFired(thread, 0, work.schedule, row.schedule.name, state, result[:200]))
+
+    async def _leave(self, work: ScheduledWork) -> None:
+        """Nothing of it runs any more, and what it has written is judged."""
+        await self._forget(_thread_of(work))
+        if self._taints and work.whose:
+            await self._taints.end(_taint_of(work), work.whose)
 
     async def _shell(self, schedule: Schedule, work: ScheduledWork, attempt: int) -> Shown:
         """Raises ToolError."""
         args, place = {"command": schedule.text}, _thread_of(work)
         tool, context = await self._allowed(schedule, EXEC, args, place, f"{place}:{attempt}:0")
+        if self._taints:
+            await self._taints.begin(_taint_of(work), work.whose, outside=bool(taint_of(tool.spec, False)))
+        told = await self._run(schedule, tool, args, context, attempt)
+        if told.origin and self._taints:  # it may have written what it has read
+            await self._taints.begin(_taint_of(work), work.whose, outside=True)
+        return _checked(told)
+
+    async def _run(
+        self, schedule: Schedule, tool: Tool, args: Mapping[str, Any], context: CallContext, attempt: int
+    ) -> Shown:
+        """Raises ToolError."""
         if attempt > 1:
-            before = await self._earlier(tool, args, msgspec.structs.replace(context, key=f"{place}:{attempt - 1}:0"))
+            key = f"{context.thread}:{attempt - 1}:0"
+            before = await self._earlier(tool, args, msgspec.structs.replace(context, key=key))
             if before is not None and (_is_well(before) or attempt - 1 > schedule.retries):
-                return _checked(before)
-        return _checked(await self._call(tool.run, args, context, tool))
+                return before
+        ran = await self._call(tool.run, args, context, tool)
+        if ran is None:
+            raise ToolError(UNKNOWN)
+        return ran
 
     async def _earlier(self, tool: Tool, args: Mapping[str, Any], context: CallContext) -> Shown | None:
         """What the last attempt has said; None if it was never begun. Raises ToolError if nobody can tell."""
@@ -194,11 +254,11 @@ class ScheduledDeeds:
         if role < max(tool.spec.permission, Role.USER):
             raise ToolError(f"{name} is not for {role.name.lower()}s")
         call = ToolCall("", name, msgspec.json.encode(args).decode())
-        stance = self._policy().stance(call, tool.spec, _Alone())
+        stance = self._policy().stance(call, tool.spec, Alone())
         if stance == "deny":
             raise ToolError(NOT_ALLOWED)
         if stance == "ask" and not (schedule.by_hand and role >= APPROVER):
-            _log.info("%s of schedule %s is not run: %s", name, schedule.id, risk_of(call, tool.spec, _Alone()).why)
+            _log.info("%s of schedule %s is not run: %s", name, schedule.id, risk_of(call, tool.spec, Alone()).why)
             raise ToolError(TO_BE_ASKED)
         context = CallContext(
             key,
@@ -259,10 +319,14 @@ def _thread_of(work: ScheduledWork) -> str:
     return f"schedule {work.event}"
 
 
-def _checked(ran: Shown | None) -> Shown:
+def _taint_of(work: ScheduledWork) -> str:
+    return f"{work.thread}:{work.event}"
+
+
+def _checked(ran: Shown) -> Shown:
     """Raises ToolError for what has not ended well."""
-    if ran is None or not _is_well(ran):
-        raise ToolError(ran.text.strip()[:LONGEST] if ran else UNKNOWN)
+    if not _is_well(ran):
+        raise _EndedBadly(ran)
     return ran
 
 

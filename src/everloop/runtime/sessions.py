@@ -20,14 +20,15 @@ from ..core.tool import ToolSpec
 from ..core.wording import cut_short
 from ..errors import MailRefused
 from ..ports import Archive, Clock, Log, People
-from ..ports.conversation import Branch, Conversation, Deed, Mark, ResumeThread, Snapshot
-from ..ports.rows import ThreadRow
+from ..ports.conversation import Branch, Conversation, Deed, Mark, ResumeThread, RunningTurn, Snapshot
+from ..ports.rows import Opened, ThreadRow
 from ..readings.branch import LastTurn, branch_off, last_turn
 from ..readings.spoken import spoken
 from ..readings.undo import changes_of, lasting_in
 from ..readings.visible import refuse_unseen
 from .clock import MACHINE
 from .people import KnownPeople
+from .reports import title_of
 
 BUSY = "Something is still going on in this conversation. Stop it with /stop, then try again."
 RUNNING = "a turn is running here; stop it with /stop first"
@@ -46,6 +47,15 @@ class Spoken(Struct, frozen=True):
     at: float
     who: str
     text: str
+
+
+class Running(Struct, frozen=True):
+    """A turn that runs in a conversation, whose it is, and where the log ends without it."""
+
+    turn: RunningTurn
+    requester: str
+    cut: int
+    last: LastTurn | None = None
 
 
 class SessionStore(Archive, Log, Protocol):
@@ -142,19 +152,52 @@ class Sessions:
         again = _edited(turn, letter, row.session, text) if text else _repeated(turn, letter, row.session)
         return await self._without(row, turn, letter.author, again)
 
+    async def running(self, row: ThreadRow) -> "Running | None":
+        """What runs in a conversation, or is about to: a turn, or a letter that none has taken yet."""
+        opened = await self._store.open(row.id)
+        fold = _folded(opened)
+        if not fold.owes_reply:
+            letters = [mail for mail in opened.mail if isinstance(mail.letter, Said)]
+            if not letters:
+                return None
+            said = letters[0].letter
+            assert isinstance(said, Said)
+            turn = RunningTurn(row.id, letters[0].id, title_of(text_of(said.parts)), self._clock.now())
+            return Running(turn, said.author, opened.row.head)
+        last = await self._turn_in(row, opened)
+        if fold.undoing or last is None or not fold.turn.mails:
+            raise MailRefused("This cannot go on in the background. Wait until it is over, or stop it with /stop.")
+        [began] = await self._store.history(row.id, last.seq - 1, 1)
+        turn = RunningTurn(row.id, fold.turn.mails[0], title_of(text_of(last.said[0].parts)), began.at)
+        return Running(turn, fold.turn.requester, last.cut, last)
+
+    async def before(self, row: ThreadRow, running: "Running | None", by: str) -> Branch:
+        """A branch of the conversation as it was before what runs in it now."""
+        found = await self._store.conversations(row.owner, id=row.id, archived=True)
+        cut = running.cut if running else row.head
+        title = found[0].title if found and cut else ""
+        branch = await self._branch(row.id, cut, row.session, by, title=title, turn=running.last if running else None)
+        return structs.replace(branch, replaces=False)
+
+    def empty(self) -> Branch:
+        """A conversation in which nothing was said."""
+        return Branch(secrets.token_hex(8))
+
+    async def _turn_in(self, row: ThreadRow, opened: Opened) -> LastTurn | None:
+        first, entries = opened.first, opened.entries
+        fold = _folded(opened)
+        if 0 < fold.turn.seq < first:  # it began before the last compaction, or that came after it
+            first = await self._store.folded(row.id, fold.turn.seq - 1) or 1
+            entries = await self._store.read(row.id, first - 1)
+        return last_turn(first, entries)
+
     async def _last_turn(self, row: ThreadRow, by: str) -> LastTurn:
         if row.state != "resting":
             raise MailRefused(RUNNING if row.state == "running" else WAITING)
         opened = await self._store.open(row.id)
         if opened.mail:
             raise MailRefused(RUNNING)
-        first, entries = opened.first, opened.entries
-        fold = Thread(row.id, first - 1)
-        fold.extend(entries)
-        if 0 < fold.turn.seq < first:  # it began before the last compaction, or that came after it
-            first = await self._store.folded(row.id, fold.turn.seq - 1) or 1
-            entries = await self._store.read(row.id, first - 1)
-        turn = last_turn(first, entries)
+        turn = await self._turn_in(row, opened)
         if turn is None:
             raise MailRefused("nothing has been said here that could be taken back")
         if by != turn.said[0].author and await self._people.role(by) < APPROVER:
@@ -244,6 +287,12 @@ class Sessions:
             stay=True,
         )
         return branch, key
+
+
+def _folded(opened: Opened) -> Thread:
+    fold = Thread(opened.row.id, opened.first - 1)
+    fold.extend(opened.entries)
+    return fold
 
 
 def shortened(text: str) -> str:

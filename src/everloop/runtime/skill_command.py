@@ -4,7 +4,7 @@ from ..core.mail import Said
 from ..core.people import Role
 from ..errors import MailRefused
 from ..ports.skills import SkillBook, SkillRow
-from ..readings.commands import split
+from ..readings.commands import COMMANDS, SKILL, split, words_described
 from ..readings.visible import in_one_line
 from .session_commands import sentence
 
@@ -23,6 +23,9 @@ class SkillCommand:
         word, name = split(rest)
         principal = letter.principal or letter.author
         try:
+            if word == "help":
+                command = COMMANDS[SKILL]
+                return "\n".join(words_described(command, command.help, role))
             if word == "show":
                 return await self._show(self._book, principal, role, name)
             if word in ("accept", "refuse"):

@@ -7,13 +7,16 @@ from ..core.mail import Inbound, Said
 from ..core.people import Role
 from ..core.thread import Thread
 from ..errors import ModelMissing
-from ..ports import Archive, Jobs, Ledger, Log
+from ..ports import Archive, Ledger, Log
+from ..ports.schedules import Schedules
 from ..ports.tasks import Tasks
+from .heartbeat_desk import HeartbeatDesk
+from .mcp_command import McpCommand
 from .models import Model, Models
 from .usage_command import price_of
 
 
-class StatusStore(Archive, Log, Ledger, Tasks, Jobs, Protocol):
+class StatusStore(Archive, Log, Ledger, Tasks, Schedules, Protocol):
     """What there is to be told of."""
 
 
@@ -22,11 +25,20 @@ def no_channels() -> Sequence[str]:
 
 
 class StatusCommand:
-    def __init__(self, store: StatusStore, models: Models, channels: Callable[[], Sequence[str]] = no_channels) -> None:
+    def __init__(
+        self,
+        store: StatusStore,
+        models: Models,
+        channels: Callable[[], Sequence[str]] = no_channels,
+        heartbeat: HeartbeatDesk | None = None,
+        mcp: McpCommand | None = None,
+    ) -> None:
         """`channels` says how each stands that is open here."""
+        self._heartbeat = heartbeat
         self._store = store
         self._models = models
         self._channels = channels
+        self._mcp = mcp
 
     async def tell(self, inbound: Inbound, letter: Said, role: Role, usual: str) -> str:
         """`usual` is the model that answers here where nobody has chosen; "" is the one of the settings."""
@@ -42,10 +54,14 @@ class StatusCommand:
             lines.append(f"State: {row.state}. {await self._cost(row.id)}")
             tasks = await self._store.tasks(row.owner, under=row.id)
             lines.append(f"Tasks: {sum(task.is_open for task in tasks)} open, {len(tasks)} in all.")
-        jobs = [each for each in await self._store.jobs(letter.author) if each.job.letter and each.state == "waiting"]
-        lines.append(f"Jobs of yours that are to come: {len([each for each in jobs if each.job.kind != 'timer'])}.")
+        to_come = [each for each in await self._store.schedules(letter.author) if each.enabled and not each.over]
+        lines.append(f"Schedules of yours that are to come: {len(to_come)}.")
+        if self._heartbeat and not letter.principal and (line := await self._heartbeat.line(letter.author)):
+            lines.append(line)
         if role >= Role.ADMIN and not letter.principal:
             lines.append(f"Channels: {', '.join(self._channels()) or 'none is open here'}.")
+        if self._mcp and not letter.principal and (told := self._mcp.line(role)):
+            lines.append(told)
         return "\n".join(lines)
 
     async def _model(self, name: str) -> Model:

@@ -12,7 +12,7 @@ from functools import partial
 from ..core.log import CallReturned
 from ..core.thread import Thread
 from ..core.tool import Effect, ToolSpec
-from ..ports import PromptFiles
+from ..ports import PromptFiles, Taints
 from ..ports.rows import Taint, Untaint
 from .book import Book
 
@@ -79,6 +79,26 @@ class Tainting:
 
     async def _look(self, book: Book, place: str, *, closely: bool = False) -> None:
         await book.patiently(partial(self._files.look, place, closely=closely))
+
+
+class CommandTaints:
+    """Taints of commands that no conversation has led to, as those of schedules: whose script they run nobody knows."""
+
+    def __init__(self, store: Taints, files: PromptFiles, place_of: Callable[[str], str]) -> None:
+        self._store = store
+        self._files = files
+        self._place_of = place_of
+
+    async def begin(self, key: str, whose: str, *, outside: bool) -> None:
+        """Also of one that was begun before a crash. Raises StoreError."""
+        place = self._place_of(whose)
+        await self._files.look(place)
+        await self._store.begin_taint(whose, Taint(key, place, time.time(), outside=outside))
+
+    async def end(self, key: str, whose: str) -> None:
+        """It runs no more: what it has written is judged first. Raises StoreError."""
+        await self._files.look(self._place_of(whose), closely=True)
+        await self._store.end_taint(key, time.time())
 
 
 def taint_of(spec: ToolSpec, outside: bool) -> bool | None:

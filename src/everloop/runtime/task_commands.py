@@ -59,8 +59,8 @@ class TaskCommands:
         return await self._store.tasks(row.owner, under=row.id) if row else []
 
     async def _shown(self, number: int, task: TaskRow) -> str:
-        entries = await self._store.read(task.thread)
-        return f"{line_of(number, task, self._clock.now())}\n{transcript(entries, MOST)}".strip()
+        log = await self._store.history(task.thread)
+        return f"{line_of(number, task, self._clock.now())}\n{transcript(task, log, MOST)}".strip()
 
 
 def _named(tasks: dict[int, TaskRow], number: str) -> TaskRow | None:
@@ -70,4 +70,6 @@ def _named(tasks: dict[int, TaskRow], number: str) -> TaskRow | None:
 def _wrong(tasks: dict[int, TaskRow], number: str) -> str:
     if not tasks:
         return NONE
+    if not number:
+        return f"Say which: they have the numbers 1 to {len(tasks)}. /tasks lists them."
     return f"There is no task {number[:20]!r} here; they have the numbers 1 to {len(tasks)}. /tasks lists them."

@@ -3,6 +3,7 @@ nobody along."""
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from ..core.turn import Finished
 from ..errors import EverloopError, TurnFailed
@@ -36,6 +37,13 @@ class Waiters:
             for future in self._waiting.pop(mail, ("", []))[1]:
                 if not future.done():  # whoever waited may have given up
                     future.set_result(finished)
+
+    def let_go(self, mails: Sequence[int], text: str) -> None:
+        """Who waits for these is told this instead: what comes of them is told elsewhere."""
+        for mail in mails:
+            for future in self._waiting.pop(mail, ("", []))[1]:
+                if not future.done():
+                    future.set_result(Finished(0, 0, text, "", (mail,)))
 
     def disappoint(self, thread: str, error: EverloopError) -> None:
         """Tell all who wait for this thread that nothing will come."""

@@ -7,11 +7,14 @@ import os
 import re
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 
+from ..errors import SettingsError
+from .mcp import McpServerSection
+from .mcp_forms import TABLE, normal_form
 from .shape import AccountSection, EmbeddedSection, Providers, nearest, notes_of, snake
 from .sources import Layer, Typed
 
@@ -28,9 +31,13 @@ def checked_section(layer: Layer, shape: type[Struct], values: Any, path: tuple[
         return _providers(layer, values, path)
     fields = {field.name: field for field in msgspec.structs.fields(shape)}
     tree: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
     for written, value in values.items():
         where = (*path, str(written))
         name = snake(str(written))
+        if not path and name == TABLE:  # as the files of other clients have it
+            beside = _named_sections(layer, McpServerSection, value, where)
+            continue
         if name not in fields:
             layer.refuse(where, unknown(where, shape))
         if name in tree:
@@ -46,6 +53,9 @@ def checked_section(layer: Layer, shape: type[Struct], values: Any, path: tuple[
             tree[name] = _rows(layer, kind, value, where)
         else:
             tree[name] = _value(layer, field.type, value, where)
+    if beside:
+        tools = tree.setdefault("tools", {})
+        tools[TABLE] = {**beside, **tools.get(TABLE, {})}
     return tree
 
 
@@ -63,9 +73,31 @@ def _named_sections(layer: Layer, kind: type[Struct], values: Any, path: tuple[s
     """Tables under names that are the owner's to give."""
     if isinstance(values, Typed):
         values = _read_json(values)
+    if kind is McpServerSection:
+        tables = values if isinstance(values, Mapping) else {"*": values}
+        return {str(name): _mcp_server(layer, value, (*path, str(name))) for name, value in tables.items()}
     if not isinstance(values, Mapping):
         layer.refuse(path, f"{'.'.join(path)} must be a table of tables")
     return {str(name): checked_section(layer, kind, value, (*path, str(name))) for name, value in values.items()}
+
+
+def mcp_section(name: str, table: Mapping[str, Any]) -> McpServerSection:
+    """A server as it would be read from a file. Raises SettingsError."""
+    layer = Layer(table, lambda path: "")
+    said = checked_section(layer, McpServerSection, normal_form(table), ("tools", TABLE, name))
+    return cast(McpServerSection, built(McpServerSection, said))
+
+
+def _mcp_server(layer: Layer, values: Any, path: tuple[str, ...]) -> dict[str, Any]:
+    """What one of them has wrong keeps nothing else from being read."""
+    if isinstance(values, Typed):
+        values = _read_json(values)
+    try:
+        return checked_section(layer, McpServerSection, normal_form(values), path)
+    except SettingsError as error:
+        why = str(error)
+    place = layer.place(path)
+    return {"wrong": why if place and why.startswith(place) else f"{place or '.'.join(path)}: {why}"}
 
 
 def _rows(layer: Layer, kind: type[Struct], values: Any, path: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -83,7 +115,7 @@ def _value(layer: Layer, hint: Any, value: Any, path: tuple[str, ...]) -> Any:
     wants = without_none(hint)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
-    if layer.environ is not None:
+    if layer.environ is not None and not notes_of(hint).get("references"):
         value = _expanded(layer, layer.environ, value, path)
     if isinstance(value, Typed):
         if wants is not hint and not value:
@@ -212,6 +244,8 @@ _WORDS: dict[Any, str] = {str: "text", int: "a whole number", float: "a number",
 
 def _expected(hint: Any) -> str:
     if get_origin(hint) is Annotated:
+        if expected := notes_of(hint).get("expected"):
+            return str(expected)
         base, *notes = get_args(hint)
         limits = [(meta.ge, meta.le) for meta in notes if isinstance(meta, Meta)]
         words = [f"at least {low:g}" for low, _ in limits if low is not None]

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ..errors import HomeError, SettingsError, SettingsMoved
 from .check import built, checked_section, is_section, kind_of_sections, lay_over, unknown
 from .edit import Path, SettingChange, edited_json, edited_toml, key_of, path_of, spelled
-from .rows import NAMED, Leaf, Origin, SettingsRow, Source, leaves_of, rows_of
+from .rows import NAMED, Leaf, Origin, SettingsRow, Source, leaves_of, named_table, rows_of
 from .shape import AccountSection, EmbeddedSection, Providers, Settings, notes_of
 from .sources import Layer, file_of, later_layers, read_bytes, read_layer
 
@@ -171,7 +171,8 @@ def _shape_at(path: Path) -> Any:
 
 def _is_fixed(path: Path) -> bool:
     """Whether a table belongs to the shape, and not to the owner, who may give names and take them away."""
-    return not (len(path) == 2 and path[0] in NAMED and path[1] != "embedded")
+    table = named_table(path)
+    return not table or len(path) != len(table) + 1
 
 
 def _checked_text(path: Path, value: Any) -> Any:
@@ -197,8 +198,11 @@ def _check_free(change: SettingChange, origins: Mapping[Path, Origin]) -> None:
 def _paths(said: Mapping[str, Any]) -> Iterator[Path]:
     """The paths of the file under which a layer says something."""
     names: dict[Path, tuple[str, ...]] = {}
-    for table, held in ((name, said.get(name) or {}) for name in NAMED):
-        names[table,] = tuple(held.get("accounts", {}) if table == "providers" else held)
+    for table in NAMED:
+        held: Any = said
+        for part in (*table, "accounts") if table == ("providers",) else table:
+            held = held.get(part) or {}
+        names[table] = tuple(held)
     return (leaf.path for leaf in leaves_of(names=names) if _is_said(leaf, said))
 
 

@@ -14,7 +14,8 @@ from .words import ABOUT
 Kind = Literal["text", "whole", "number", "switch", "choice", "list", "rows", "table"]
 Source = Literal["default", "file", "environment", "start"]
 NAME = "<name>"
-NAMED = ("models", "personas", "prices", "providers")  # tables of tables whose names are the owner's
+# Tables of tables whose names are the owner's.
+NAMED: tuple[Path, ...] = (("models",), ("personas",), ("prices",), ("providers",), ("tools", "mcp_servers"))
 
 
 class Origin(Struct, frozen=True):
@@ -87,6 +88,7 @@ def rows_of(settings: Settings, origins: Mapping[Path, Origin]) -> list[Settings
         ("personas",): tuple(settings.personas),
         ("prices",): tuple(settings.prices),
         ("providers",): tuple(settings.providers.accounts),
+        ("tools", "mcp_servers"): tuple(settings.tools.mcp_servers),
     }
     return [_row(leaf, settings, origins.get(leaf.path, Origin())) for leaf in leaves_of(names=named)]
 
@@ -127,9 +129,14 @@ def _row(leaf: Leaf, settings: Settings, origin: Origin) -> SettingsRow:
 
 
 def _general(path: Path) -> Path:
-    if path[0] in NAMED and path[1] != "embedded":
-        return (path[0], NAME, *path[2:])
-    return path
+    table = named_table(path)
+    return (*table, NAME, *path[len(table) + 1 :]) if table else path
+
+
+def named_table(path: Path) -> Path:
+    """The table of tables that a path leads into, where its next part is a name of the owner's; () if there is none."""
+    found = next((each for each in NAMED if path[: len(each)] == each and len(path) > len(each)), ())
+    return found if found and path[len(found)] != "embedded" else ()
 
 
 def _number(limit: Any) -> float:

@@ -16,6 +16,7 @@ _ALL = ("read", "chat", "approve")
 
 NEEDS: dict[Path, tuple[str, ...]] = {
     ("tools",): ("approve",),
+    ("tools", "mcp_servers"): _ALL,  # which tools there are, whose they are, and what runs unasked
     ("tools", "web", "search"): ("approve", "read"),  # it is sent what is searched for
     ("agents", "defaults", "system_prompt"): ("chat",),
     ("agents", "defaults", "model"): _ANSWERS,
@@ -34,6 +35,8 @@ NEEDS: dict[Path, tuple[str, ...]] = {
     ("gateway", "behind_proxy"): _ALL,
     ("gateway", "allowed_hosts"): _ALL,
     ("gateway", "allowed_origins"): _ALL,
+    ("gateway", "mcp_tools"): ("approve",),  # which calls programs make themselves, with nobody asked
+    ("heartbeat", "session"): ("read",),  # where what it tells is told
 }
 
 

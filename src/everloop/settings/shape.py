@@ -6,11 +6,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
+from .mcp import McpServerSection
+
 Secret = Annotated[str, Meta(extra={"secret": True})]
 Kept = Annotated[Any, Meta(extra={"kept": True})]  # for a later version: taken as it is, neither checked nor expanded
 Url = Annotated[str, Meta(extra={"url": True})]  # shown without what may be a key in it
 # Changed in the file by hand and nowhere else. Whoever sets these through an API could have this process read any file
 # of the machine, or hand what it keeps to someone else.
+_HOURS = r"^$|^(?:[01]\d|2[0-3]):[0-5]\d-(?:[01]\d|2[0-3]):[0-5]\d$"
+Hours = Annotated[str, Meta(pattern=_HOURS, extra={"expected": "hours as 22:00-07:00, or empty"})]
 _FILE = "names a file or a folder of this machine"
 _SENT = "says where all that is kept or sent goes"
 FilePath = Annotated[str, Meta(extra={"by_hand": _FILE})]
@@ -188,7 +192,7 @@ class Tools(_Section, frozen=True):
     disabled: tuple[str, ...] = ()  # names of built-in tools, or patterns such as exec*, that are left out
     web: WebSection = WebSection()
     exec: Exec = Exec()
-    mcp_servers: Kept = None
+    mcp_servers: dict[str, McpServerSection] = {}
 
 
 class StoreSection(_Section, frozen=True):
@@ -217,6 +221,7 @@ class GatewaySection(_Section, frozen=True):
     sockets_per_user: Annotated[int, Meta(ge=1, le=100_000)] = 1000
     bytes_per_user: Annotated[int, Meta(ge=1_000_000)] | None = None  # as files.quota, which counts first
     request_seconds: Annotated[float, Meta(ge=1, le=3600)] = 30.0  # for a request to come in, and more as it comes
+    mcp_tools: tuple[str, ...] = ()  # that MCP clients may call themselves: names, or patterns such as web_*
 
 
 class FilesSection(_Section, frozen=True):
@@ -286,6 +291,17 @@ class SchedulesSection(_Section, frozen=True):
     least_seconds: Annotated[int, Meta(ge=1)] = 300  # between two turns of one schedule
 
 
+class HeartbeatSection(_Section, frozen=True):
+    """HEARTBEAT.md is looked at again and again, and the agent asked when there is a reason. See docs/heartbeat.md."""
+
+    enabled: bool = True
+    every: Annotated[int, Meta(ge=1, le=10_080)] = 30  # minutes between two looks
+    again_hours: Annotated[int, Meta(ge=0, le=8_784)] = 24  # after which an open line comes up again; 0: never
+    quiet: Hours = ""  # in which nobody is asked or told
+    session: str = ""  # where it answers; "": the owner's latest conversation
+    people: bool = False  # also of everybody else who is no guest, in their own workspace
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -312,6 +328,7 @@ class Settings(_Section, frozen=True):
     voice: VoiceSection = VoiceSection()
     memory: MemorySection = MemorySection()
     schedules: SchedulesSection = SchedulesSection()
+    heartbeat: HeartbeatSection = HeartbeatSection()
     telemetry: Telemetry = Telemetry()
 
 

@@ -24,8 +24,6 @@ def _unused(settings: Settings, channels: Collection[str]) -> Iterator[str]:
     for name in switched_on(settings.channels):
         if name not in channels:
             yield no_channel(name)
-    for name in switched_on(settings.tools.mcp_servers):
-        yield f"tools.mcp_servers.{name} is set, but this version has no MCP yet: its tools are not there."
 
 
 def no_channel(name: str) -> str:

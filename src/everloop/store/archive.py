@@ -7,8 +7,9 @@ from ..core.people import OWNER
 from ..ports.conversation import Conversation, Deed, Snapshot
 from ..ports.rows import ThreadRow
 from ..readings.spoken import name_of
+from .background import perform
 from .codec import NOT_ASIDE, THREAD
-from .conversations import IS_MESSAGE, is_kind, perform
+from .conversations import IS_MESSAGE, is_kind
 from .database import Ask, Database
 from .file_references import files_named
 from .words import title_in
@@ -55,7 +56,7 @@ class ArchiveRows(Database):
         return str(rows[0][0]) if rows else ""
 
     async def perform(self, owner: str, session: str, deed: Deed) -> bool:
-        return await self._do(lambda ask: perform(ask, owner, session, deed))
+        return bool(await self._do(lambda ask: perform(ask, owner, session, deed)))
 
     async def conversations(
         self, owner: str, *, session: str = "", id: str = "", archived: bool = False, limit: int = MANY

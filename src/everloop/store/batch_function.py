@@ -19,7 +19,7 @@ _ITEM = """n BIGINT, key TEXT, channel TEXT, event TEXT, owner TEXT, letter TEXT
             thread TEXT, head BIGINT, epoch BIGINT, entries TEXT[], starts TEXT[], fold BIGINT,
             absorbed BIGINT[], ended_mail BIGINT[], ended_seq BIGINT[], outbox JSON, usage JSON, timers JSON,
             posts JSON, taints JSON, untaints JSON, audit JSON, audit_starts JSON, release BOOLEAN, state TEXT,
-            seen BIGINT, charges JSON, reserve JSON"""
+            seen BIGINT, charges JSON, reserve JSON, works_for TEXT"""
 
 # Which of the commits can be written: none that is too late, and of what starts nothing after a stop.
 _JUDGED = f"""WITH i AS MATERIALIZED (
@@ -34,7 +34,8 @@ _JUDGED = f"""WITH i AS MATERIALIZED (
             coalesce(m.newest, 0) AS newest,
             cardinality(i.starts) > 0 AND NOT coalesce(m.stopped, false) AS goes,
             i.release AND coalesce(m.newest, 0) <= i.seen AS rests
-        FROM i JOIN threads t ON t.id = i.thread LEFT JOIN mail m ON m.n = i.n
+        FROM i JOIN threads t ON t.id = i.thread AND (i.works_for IS NULL OR i.works_for = t.spawned_by)
+        LEFT JOIN mail m ON m.n = i.n
     ), judged AS MATERIALIZED (
         SELECT s.*, s.stands = s.head AND s.n = min(s.n) OVER (PARTITION BY s.thread) AND CASE WHEN s.epoch > 0
             THEN s.had = s.epoch AND s.holder IS NOT DISTINCT FROM me AND (s.expires > elapsed OR NOT s.goes)

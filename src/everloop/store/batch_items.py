@@ -182,6 +182,7 @@ class _Commit(Struct, omit_defaults=True):
     reserve: "_Reserve | None" = None
     audit: Sequence[AuditLine] | None = None
     audit_starts: Sequence[AuditLine] | None = None
+    works_for: str | None = None
     key: str | None = None  # and the following: a letter that comes in with it
     channel: str | None = None
     event: str | None = None
@@ -234,6 +235,8 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.reserve = _reserved(commit.reserve)
     if commit.audit or commit.audit_starts:
         item.audit, item.audit_starts = commit.audit, commit.audit_starts
+    if commit.works_for is not None:
+        item.works_for = commit.works_for
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     accounts = _accounts_of(commit) if commit.charges or commit.reserve else ()

@@ -78,6 +78,7 @@ BELONGINGS: tuple[Belonging, ...] = (
         erase="delete",
         export=("schedule", "due", "begun", "state", "result", "cost", "ended"),
     ),
+    Belonging(table="heartbeats", erase="delete", export=("body", "result", "cost"), order="owner"),
     Belonging(table="grants", erase="delete", names="body", export=("at", "until", "runs", "body"), told="grants"),
     Belonging(table="taints", erase="delete"),
     Belonging(table="watched", erase="delete", key="place"),  # by the folder of their workspace
@@ -106,6 +107,10 @@ BELONGINGS: tuple[Belonging, ...] = (
     Belonging(table="audit", erase="keep"),
     Belonging(table="listening", erase="keep"),  # how a channel stands
     Belonging(table="channel_state", erase="keep"),  # an account's keys, which are the agent's own
+    # What was allowed of MCP servers, and by whom: the house's, which names nobody who is gone.
+    Belonging(table="mcp_pins", erase="unname", key="author", export=("server", "tool", "effect", "at")),
+    Belonging(table="mcp_servers", erase="keep"),  # which of them were seen before
+    Belonging(table="command_homes", erase="keep"),  # machines
     Belonging(table="resumes", erase="keep"),  # where a channel goes on listening
     Belonging(table="everloop_schema", erase="keep"),  # PostgreSQL's version of the schema
     Belonging(table="simulated_time", erase="keep"),  # of tests

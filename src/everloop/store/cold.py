@@ -9,6 +9,7 @@ from .audit import AuditRows
 from .budgets import BudgetRows
 from .channel_rows import ChannelRows
 from .channel_state import ChannelStateRows
+from .command_homes import CommandHomeRows
 from .credentials import CredentialRows
 from .deleting import DeletedRows
 from .directory import DirectoryRows
@@ -17,11 +18,13 @@ from .expired import ExpiredRows
 from .fact_vectors import FactVectorRows
 from .file_records import FileRecordRows
 from .grants import GrantRows
+from .heartbeat import HeartbeatRows
 from .history import HistoryRows
 from .inbox import InboxRows
 from .jobs import JobRows
 from .ledger import LedgerRows
 from .listening import ListeningRows
+from .mcp_pins import McpPinRows
 from .memory import MemoryRows
 from .outbox import OutboxRows
 from .polled import PolledRows
@@ -45,6 +48,7 @@ class ColdStore(
     SearchRows,
     JobRows,
     ScheduleRows,
+    HeartbeatRows,
     TaintRows,
     TaskRows,
     GrantRows,
@@ -60,5 +64,7 @@ class ColdStore(
     ErasingRows,
     MemoryRows,
     FactVectorRows,
+    McpPinRows,
+    CommandHomeRows,
 ):
     """What a store does that no turn waits for."""

@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from ..ports.conversation import ArchiveThread, Branch, Deed, GiveTitle, Mark, PinThread, Rename, ResumeThread
+from ..ports.conversation import (
+    ArchiveThread,
+    Branch,
+    GiveTitle,
+    Mark,
+    PinThread,
+    Rename,
+    ResumeThread,
+)
+from ..ports.tasks import in_background
 from ..readings.spoken import COUNTED
 from .codec import bodies_of, fold_in
 from .database import Ask
@@ -46,7 +55,10 @@ _REMEMBERED = """UPDATE threads SET consolidated = CASE WHEN CAST($2 AS TEXT) = 
     WHERE id = $1"""
 
 
-async def perform(ask: Ask, owner: str, session: str, deed: Deed) -> bool:
+PlainDeed = Branch | ResumeThread | Rename | GiveTitle | ArchiveThread | PinThread | Mark
+
+
+async def perform(ask: Ask, owner: str, session: str, deed: PlainDeed) -> bool:
     match deed:
         case Branch():
             return await _branch(ask, owner, session, deed)
@@ -102,7 +114,20 @@ async def _give_title(ask: Ask, owner: str, deed: GiveTitle) -> bool:
     return bool(found and deed.title)
 
 
+async def carry_over(ask: Ask, left: str, thread: str) -> None:
+    """What is in the background of a chat stays there when the session moves on from one thread to another."""
+    front, behind = in_background(left, 0)[:-1], in_background(thread, 0)[:-1]
+    await ask(
+        "UPDATE threads SET spawned_by = CAST($2 AS TEXT) || substr(spawned_by, length(CAST($1 AS TEXT)) + 1) "
+        "WHERE spawned_by <> '' AND substr(spawned_by, 1, length(CAST($1 AS TEXT))) = $1 AND id <> $3",
+        front,
+        behind,
+        thread,
+    )
+
+
 async def _resume(ask: Ask, owner: str, session: str, thread: str) -> bool:
+    held = await ask("SELECT thread FROM sessions WHERE key = $1 AND owner = $2{lock}", session, owner)
     found = await ask(
         "UPDATE sessions SET thread = $1 WHERE key = $2 AND owner = $3 "
         "AND EXISTS(SELECT 1 FROM threads WHERE id = $1 AND owner = $3 AND session = $2) RETURNING key",
@@ -111,7 +136,12 @@ async def _resume(ask: Ask, owner: str, session: str, thread: str) -> bool:
         owner,
     )
     if found:
-        await ask("UPDATE threads SET archived = 0, replaced = '' WHERE id = $1 AND archived = 1", thread)
+        await ask(
+            "UPDATE threads SET archived = 0, replaced = '', spawned_by = '', since = 0 "
+            "WHERE id = $1 AND (archived = 1 OR spawned_by <> '')",
+            thread,
+        )
+        await carry_over(ask, held[0][0], thread)
         return True
     # Nobody has spoken in this session yet: its thread came from elsewhere.
     made = await ask(
@@ -132,7 +162,7 @@ async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
     for thread in sorted({branch.parent, left} - {""}):
         if not await _rests(ask, owner, thread, branch.head if thread == branch.parent else 0):
             return False
-    await _make(ask, owner, session, branch)
+    await make_branch(ask, owner, session, branch)
     if branch.replaces:
         await ask(  # what stands for it stands where it stood
             "UPDATE threads SET archived = $2 WHERE id = $1 "
@@ -150,6 +180,8 @@ async def _branch(ask: Ask, owner: str, session: str, branch: Branch) -> bool:
             owner,
             branch.id,
         )
+    if left:
+        await carry_over(ask, left, branch.id)
     return True
 
 
@@ -160,7 +192,7 @@ async def _rests(ask: Ask, owner: str, thread: str, head: int) -> bool:
     return not await ask("SELECT 1 FROM inbox WHERE thread = $1 AND ended = 0 LIMIT 1", thread)
 
 
-async def _make(ask: Ask, owner: str, session: str, branch: Branch) -> None:
+async def make_branch(ask: Ask, owner: str, session: str, branch: Branch) -> None:
     bodies, before = bodies_of(branch.entries), branch.first - 1
     fold = fold_in(branch.entries)
     counted = await _count_before(ask, branch) if branch.parent and before else 0

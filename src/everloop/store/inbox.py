@@ -6,12 +6,21 @@ from functools import partial
 import msgspec
 
 from ..core.mail import Inbound, Letter, Mail, Outbound
-from ..ports.conversation import Branch, Deed, ResumeThread
+from ..ports.conversation import (
+    BackgroundDeed,
+    BeginInBackground,
+    Branch,
+    BringToFront,
+    Deed,
+    ResumeThread,
+    SendToBackground,
+)
 from ..ports.rows import COUNT, Action, Receipt, ThreadRow, Whose
 from .amending import amend
+from .background import perform
 from .channel_rows import keep_more
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
-from .conversations import perform
+from .conversations import carry_over
 from .database import Ask, Database
 from .letters import MAKE_TURNS, PENDING, new_thread, post, queue, thread_of
 from .tasks import lock_family, stop_tree
@@ -35,6 +44,8 @@ _ASKING = (
     f"SELECT {THREAD} FROM threads WHERE state = 'waiting' "
     "AND (CAST($1 AS TEXT) IN ('', session) OR spawned_by <> '') ORDER BY created, id"
 )
+
+_MOVING = (Branch, ResumeThread, BackgroundDeed)  # deeds that move a session, with what is in its background
 
 
 class InboxRows(Database):
@@ -85,7 +96,7 @@ async def _receive(inbound: Inbound, ask: Ask) -> Receipt:
 
 async def _command(ask: Ask, inbound: Inbound, action: Action | Deed, reply: str, otherwise: str) -> Receipt:
     """Do what a command says, and queue what it answers; a command that is known does nothing again."""
-    if action == "stop":
+    if action in ("stop", "new") or isinstance(action, _MOVING):
         await lock_family(ask, str(inbound.address))
     thread = await thread_of(ask, inbound)
     await keep_more(ask, inbound)
@@ -101,6 +112,8 @@ async def _command(ask: Ask, inbound: Inbound, action: Action | Deed, reply: str
         if isinstance(action, Branch) and action.letter:
             await _become(ask, receipt.id, thread, action.letter)
             return Receipt(receipt.id, thread, True)
+        if isinstance(action, SendToBackground | BeginInBackground):
+            reply = reply.replace(COUNT, str(done), 1)
     text = reply if done else otherwise
     await ask("UPDATE inbox SET reply = $1, thread = $2 WHERE id = $3", text, thread, receipt.id)
     answer = Outbound(f"command:{receipt.id}", inbound.address, text, mails=(receipt.id,))
@@ -112,7 +125,9 @@ async def _act(ask: Ask, inbound: Inbound, action: Action, thread: str) -> tuple
     """Whether it could be done, or how often, and the thread that the session has then."""
     match action:
         case "new":
-            return True, await new_thread(ask, inbound)
+            fresh = await new_thread(ask, inbound)
+            await carry_over(ask, thread, fresh)
+            return True, fresh
         case "stop":
             return len(await stop_tree(ask, inbound, thread)), thread
         case "tell":
@@ -125,8 +140,10 @@ async def _act(ask: Ask, inbound: Inbound, action: Action, thread: str) -> tuple
 
 def _thread_after(deed: Deed, thread: str) -> str:
     match deed:
-        case ResumeThread():
+        case ResumeThread() | BringToFront():
             return deed.thread
+        case SendToBackground():
+            return deed.front.id
         case Branch():
             return deed.id
         case _:

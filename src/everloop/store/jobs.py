@@ -14,6 +14,7 @@ from msgspec import structs
 from ..core.mail import Letter, Notice, Said, Telling
 from ..ports.failpoint import reach
 from ..ports.jobs import Job, JobRow
+from ..ports.schedules import RETRY
 from .claims import Claims
 from .codec import body_of, list_of, read_inbound
 from .database import Ask, Database
@@ -72,6 +73,7 @@ _HOLD = (
     "epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END "
     "WHERE leases.holder = $2 OR leases.until <= {elapsed} OR leases.holder = $4 RETURNING epoch"
 )
+_IS_RUNNING = "SELECT 1 FROM schedule_runs WHERE event = $1 AND state = 'running' LIMIT 1"
 
 
 class JobRows(Database):
@@ -143,13 +145,17 @@ class JobRows(Database):
 async def _fire(id: str, ask: Ask) -> str:
     """The thread to which a job has posted; "" if another was quicker, or it could not."""
     rows = await ask(
-        "SELECT owner, schedule, due, body, {now} FROM jobs WHERE id = $1 AND state = 'waiting' AND due <= {now}{skip}",
+        "SELECT owner, schedule, due, body, {now}, kind FROM jobs "
+        "WHERE id = $1 AND state = 'waiting' AND due <= {now}{skip}",
         id,
     )
     if not rows:
         return ""
-    owner, schedule, due, body, now = rows[0]
+    owner, schedule, due, body, now, kind = rows[0]
     reach("job.claimed")
+    if kind == RETRY and not await ask(_IS_RUNNING, event_of(id, due)):  # its schedule is gone, or whose it was
+        await ask("DELETE FROM jobs WHERE id = $1", id)
+        return ""
     inbound = read_inbound(body)
     if await _is_blocked(ask, owner, inbound.letter):
         await _go_on(ask, id, schedule, due, float(now), BLOCKED)

@@ -85,6 +85,10 @@ class MemoryRows(Database):
         [(count,)] = await self._ask("SELECT count(*) FROM facts WHERE owner = $1 AND until = 0", owner)
         return int(count)
 
+    async def remembering_groups(self) -> list[str]:
+        rows = await self._ask("SELECT owner FROM memories WHERE owner LIKE 'chat:%' AND version > 0 ORDER BY owner")
+        return [str(owner) for (owner,) in rows]
+
     async def change_memory(self, owner: str, change: MemoryChange) -> int:
         try:
             return await self._do(partial(_change, owner, change))

@@ -16,6 +16,7 @@ from ..ports.jobs import Job
 from ..ports.schedules import (
     COMMAND,
     POLL,
+    RETRY,
     SCHEDULE,
     FiredSchedule,
     Schedule,
@@ -120,7 +121,7 @@ class ScheduleRows(Database):
     async def run_schedule(self, id: str, key: str, least: float = 0.0) -> FiredSchedule | None:
         return await self._do(partial(_run_now, id, f"run:{id}:{key}", float(least)))
 
-    async def note_look(self, id: str, result: str, holds: bool) -> FiredSchedule | None:
+    async def note_look(self, id: str, result: str, holds: bool | None) -> FiredSchedule | None:
         return await self._do(partial(_note_look, id, result[:SHOWN], holds))
 
     async def finish_run(
@@ -135,10 +136,11 @@ class ScheduleRows(Database):
 
 
 async def remove_schedule(ask: Ask, id: str) -> None:
-    """With its runs, its job and the work on its commands, which counts for nothing."""
+    """With its runs, its job and the work on its commands, which counts for nothing; but who is at it has to end it."""
     await ask("DELETE FROM jobs WHERE id = $1", f"schedule:{id}")
     for (event,) in await ask("SELECT event FROM schedule_runs WHERE schedule = $1 AND state = 'running'", id):
-        await ask("DELETE FROM jobs WHERE id = $1", f"command:{event}")
+        await ask("DELETE FROM jobs WHERE id = $1 AND state = 'waiting'", f"command:{event}")
+        await ask("DELETE FROM jobs WHERE id = $1 AND kind = $2", _retry_of(event), RETRY)
     await ask("DELETE FROM schedule_runs WHERE schedule = $1", id)
     await ask("DELETE FROM schedules WHERE id = $1", id)
 
@@ -225,7 +227,7 @@ async def _fire(job: str, ask: Ask) -> FiredSchedule | None:
         return None
     event = event_of(id, due)
     late = float(now) - due
-    state, why = how_it_fires(schedule, late, await _barred(ask, schedule.owner), await _is_running(ask, id))
+    state, why = how_it_fires(schedule, late, await barred(ask, schedule.owner), await _is_running(ask, id))
     fired = await _begin(ask, schedule, event, due, float(now), state, why)
     reach("schedule.posted")
     counts = fired is None or fired.state in ("running", "done")
@@ -238,7 +240,7 @@ async def _locked(ask: Ask, id: str) -> ScheduleRow | None:
     return _row(rows[0]) if rows else None
 
 
-async def _barred(ask: Ask, owner: str) -> str:
+async def barred(ask: Ask, owner: str) -> str:
     """Why nothing is done for somebody. Whom the store does not know, a program has introduced and answers for."""
     if owner == OWNER:
         return ""
@@ -270,7 +272,8 @@ async def _begin(
     noted = (schedule.id, event, schedule.owner, due, state, why, thread, channel)
     await ask(_NOTE, *noted)
     if works:
-        work = ScheduledWork(schedule.id, event, due)
+        told = await ask("SELECT thread FROM sessions WHERE key = $1 AND owner = $2", schedule.session, whose(schedule))
+        work = ScheduledWork(schedule.id, event, due, whose(schedule), told[0][0] if told else "")
         await ask(ADD, f"command:{event}", schedule.owner, COMMAND, "", "", now, _encode(work).decode())
     if why == UNREACHED:
         await _end(ask, schedule.id, UNREACHED)
@@ -304,7 +307,7 @@ async def _run_now(id: str, event: str, least: float, ask: Ask) -> FiredSchedule
     if least and (why := _why_not_now(row, due, least)):
         return FiredSchedule(id, schedule.name, schedule.owner, "skipped", "", why)
     is_running = bool(least) and await _is_running(ask, id)
-    state, why = how_it_fires(schedule, 0.0, await _barred(ask, schedule.owner), is_running)
+    state, why = how_it_fires(schedule, 0.0, await barred(ask, schedule.owner), is_running)
     fired = await _begin(ask, schedule, event, due, due, state, why)
     counts = bool(least) and state in ("running", "done")
     await ask("UPDATE schedules SET last = $2, fires = fires + $3 WHERE id = $1", id, due, int(counts))
@@ -323,7 +326,7 @@ def _why_not_now(row: ScheduleRow, now: float, least: float) -> str:
     return f"it ran less than {least:g} s ago" if now - row.last < least else ""
 
 
-async def _note_look(id: str, result: str, holds: bool, ask: Ask) -> FiredSchedule | None:
+async def _note_look(id: str, result: str, holds: bool | None, ask: Ask) -> FiredSchedule | None:
     await ask("SELECT 1 FROM jobs WHERE id = $1{lock}", f"schedule:{id}")
     row = await _locked(ask, id)
     if row is None or row.over:
@@ -331,6 +334,8 @@ async def _note_look(id: str, result: str, holds: bool, ask: Ask) -> FiredSchedu
     [(now,)] = await ask("SELECT {now}")
     due, count = float(now), row.fires + 1
     await ask("UPDATE schedules SET fires = $2, last = $3 WHERE id = $1", id, count, due)
+    if holds is None:
+        await _note_failed_look(ask, row.schedule, due, result)
     if not holds:
         if row.schedule.max_runs and count >= row.schedule.max_runs:
             await _end(ask, id, DONE)
@@ -338,10 +343,24 @@ async def _note_look(id: str, result: str, holds: bool, ask: Ask) -> FiredSchedu
             await _end(ask, id, EXPIRED)
         return None
     said = structs.replace(row.schedule, text=f"{row.schedule.text}\n({result})") if _tells(row.schedule) else None
-    state, why = how_it_fires(row.schedule, 0.0, await _barred(ask, row.schedule.owner), False)
+    state, why = how_it_fires(row.schedule, 0.0, await barred(ask, row.schedule.owner), False)
     fired = await _begin(ask, said or row.schedule, event_of(id, due), due, due, state, why)
     await _end(ask, id, HELD)
     return fired
+
+
+async def _note_failed_look(ask: Ask, schedule: Schedule, at: float, why: str) -> None:
+    """One row for all of them: a poll of what is not there goes on, and says so."""
+    await ask(
+        "INSERT INTO schedule_runs(schedule, event, owner, due, begun, state, result, ended) "
+        "VALUES($1, $2, $3, $4, $4, 'failed', $5, $4) ON CONFLICT(schedule, event) DO UPDATE SET due = excluded.due, "
+        "begun = excluded.begun, result = excluded.result, ended = excluded.ended",
+        schedule.id,
+        f"look:{schedule.id}",
+        schedule.owner,
+        at,
+        why,
+    )
 
 
 def _tells(schedule: Schedule) -> bool:
@@ -377,7 +396,7 @@ async def _settle(mail: int, failed: bool, result: str, cost: float | None, paus
         return
     id, event, due, attempts, now = rows[0]
     row = await _locked(ask, id)
-    if failed and row and attempts < row.schedule.retries:
+    if failed and row and attempts < row.schedule.retries and not await barred(ask, row.schedule.owner):
         await _try_again(ask, row.schedule, event, attempts + 1, due, float(now) + pause * 2**attempts)
         return
     await ask(
@@ -395,7 +414,7 @@ async def _try_again(ask: Ask, schedule: Schedule, event: str, attempt: int, due
     first = event.partition(":again")[0]
     id = f"{first.removeprefix('job:')}:again{attempt}"
     letter: Inbound = letter_of(schedule, "", due, then, "running")
-    posted = (id, whose(schedule), "retry", schedule.session, "", then, body_of(letter))
+    posted = (id, whose(schedule), RETRY, schedule.session, "", then, body_of(letter))
     await ask(ADD, *posted)
     await ask(
         "UPDATE schedule_runs SET event = $3, attempts = $4 WHERE schedule = $1 AND event = $2",
@@ -404,6 +423,11 @@ async def _try_again(ask: Ask, schedule: Schedule, event: str, attempt: int, due
         event_of(id, then),
         attempt,
     )
+
+
+def _retry_of(event: str) -> str:
+    """The job that posts the letter of this event, where it is one of trying again."""
+    return event.removeprefix("job:").rpartition(":")[0]
 
 
 def _row(row: Sequence[Any]) -> ScheduleRow:

@@ -386,6 +386,30 @@ MIGRATIONS: Migrations = [
         # Those that are not over yet are few.
         "CREATE INDEX schedule_runs_open ON schedule_runs(channel, event) WHERE state = 'running'",
     ],
+    [
+        # What was seen at somebody's last heartbeat, beside its job: see ports/heartbeat.py.
+        """CREATE TABLE heartbeats(
+            owner TEXT PRIMARY KEY, version {int} NOT NULL, body TEXT NOT NULL, result TEXT NOT NULL DEFAULT '',
+            cost {real}){clustered}""",
+    ],
+    [
+        # Of a turn in the background: when it began, which is later than its conversation did.
+        "ALTER TABLE threads ADD COLUMN since {real} NOT NULL DEFAULT 0",
+    ],
+    [
+        # What people have allowed of MCP servers: see ports/mcp.py. A server that was `seen` is not allowed by itself
+        # again; its row stays when it is forgotten, for the `changes` of all of them are only ever counted up.
+        """CREATE TABLE mcp_pins(
+            server TEXT NOT NULL, tool TEXT NOT NULL, body TEXT NOT NULL, effect TEXT NOT NULL, setup TEXT NOT NULL,
+            author TEXT NOT NULL, at {real} NOT NULL, found TEXT NOT NULL DEFAULT '', used {int} NOT NULL DEFAULT 0,
+            last_used {real} NOT NULL DEFAULT 0, PRIMARY KEY(server, tool)){clustered}""",
+        """CREATE TABLE mcp_servers(
+            name TEXT PRIMARY KEY, seen {int} NOT NULL DEFAULT 0, changes {int} NOT NULL DEFAULT 0){clustered}""",
+    ],
+    [
+        # Which homes have run commands: one that is alone knows that nobody has begun what it has not.
+        "CREATE TABLE command_homes(home TEXT PRIMARY KEY, at {real} NOT NULL){clustered}",
+    ],
 ]
 
 

@@ -17,7 +17,7 @@ from ..core import log
 from ..ports.conversation import Recalled, SearchHit, Written
 from ..readings.words import best_of, is_question, rarity, uncommon, words_of
 from .database import Ask, Database
-from .words import snippet, spoken_in
+from .words import is_strange_in, snippet, spoken_in
 
 BATCH = 1000
 MORE = 4  # times as many places are looked at as are told, for those that hold a query word for word
@@ -282,4 +282,4 @@ def _asks(row: Any) -> bool:
 def _found(row: Any, words: Mapping[str, float]) -> SearchHit:
     thread, seq, at, who, body = row
     said = spoken_in(body)
-    return SearchHit(thread, seq, at, who, snippet(said[1] if said else "", words))
+    return SearchHit(thread, seq, at, who, snippet(said[1] if said else "", words), is_strange_in(body))

@@ -21,7 +21,7 @@ from .writer import Execute
 
 # A row for each letter that waits, or one without a letter. The + keeps SQLite from planning anew for every value.
 _LOOK = (
-    f"SELECT {NOW}, {ELAPSED}, head, epoch, t.owner, holder, expires, i.id, i.kind FROM threads t "
+    f"SELECT {NOW}, {ELAPSED}, head, epoch, t.owner, holder, expires, i.id, i.kind, t.spawned_by FROM threads t "
     "LEFT JOIN inbox i ON i.thread = t.id AND ended = 0 AND taken = 0 WHERE t.id = +?"
 )
 # With OR FAIL SQLite keeps nothing to undo the statement alone: the writer takes back the whole step when one fails.
@@ -55,7 +55,7 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
     thread, rows = lease.thread, execute(_LOOK, (lease.thread,)).fetchall()
     if not rows:
         raise Fenced(f"there is no thread {thread}")
-    now, elapsed, head, epoch, owner, holder, expires, waits, _ = rows[0]
+    now, elapsed, head, epoch, owner, holder, expires, waits, _, works_for = rows[0]
     left = {row[7]: row[8] for row in rows if row[7] not in commit.absorbed} if waits else {}
     newest = max(left) if left else 0
     started = bool(commit.starts) and "stop" not in left.values()
@@ -66,6 +66,8 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
     else:
         ours = holder is None or holder == holders.me or not fresh or not holders.alive(holder)
         epoch, fresh = epoch + 1, True
+    if commit.works_for is not None and commit.works_for != works_for:
+        raise Fenced(f"thread {thread} has gone to the background, or is back from there")
     if head != lease.head or not ours:
         raise Fenced(f"thread {thread} is in other hands")
     full = _settle_budgets(execute, commit, started, now) if commit.charges or commit.reserve else None

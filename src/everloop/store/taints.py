@@ -1,6 +1,6 @@
 """While which calls could write in a folder, written once for both databases.
 
-Taints begin and end with the commits of their calls: see sqlite_commit.py and batch_function.py.
+Taints of calls begin and end with their commits: see sqlite_commit.py and batch_function.py.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,10 @@ from .codec import body_of, read_watched
 from .database import Ask, Database
 
 _ROW = "key, place, began, ended, outside, command"
+_BEGIN = (
+    "INSERT INTO taints(key, owner, place, began, ended, outside, command) VALUES($1, $2, $3, $4, NULL, $5, '') "
+    "ON CONFLICT (key) DO UPDATE SET ended = NULL, outside = {greatest}(taints.outside, excluded.outside) RETURNING key"
+)
 _WATCH = (
     "INSERT INTO watched(place, name, owner, version, body, held) VALUES($1, $2, $3, 1, $4, $5) "
     "ON CONFLICT DO NOTHING RETURNING name"
@@ -38,6 +42,9 @@ class TaintRows(Database):
             return await self._taints(self._ask, "ended IS NULL", place)
         when = "outside = 1 AND began <= $2 AND (ended IS NULL OR ended >= $3)"
         return await self._taints(self._ask, when, place, at + slack, at - slack)
+
+    async def begin_taint(self, owner: str, taint: Taint) -> None:
+        await self._change(_BEGIN, taint.key, owner, taint.place, taint.began, int(taint.outside))
 
     async def end_taint(self, key: str, at: float) -> None:
         async def work(ask: Ask) -> None:

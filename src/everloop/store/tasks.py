@@ -21,15 +21,19 @@ _TREE = """WITH RECURSIVE tree(id) AS (
         AND substr(t.spawned_by, 1, length(g.id) + 1) = g.id || ':')"""
 _LOCK = "SELECT id, state FROM threads WHERE id IN (SELECT value FROM {each}($1{json})) ORDER BY id{lock}"
 _MAIL = f"SELECT DISTINCT thread FROM inbox WHERE thread IN (SELECT value FROM {{each}}($1{{json}})) AND {PENDING}"
-_COLUMNS = f"""SELECT t.id, t.owner, t.spawned_by, t.title, t.state, t.created, t.head,
+# What a turn in the background has used is counted from when it began: its conversation may be older.
+_BEGAN = "CASE WHEN t.since > 0 THEN t.since ELSE t.created END"
+_SINCE = "u.thread = t.id AND u.at >= t.since"
+_COLUMNS = f"""SELECT t.id, t.owner, t.spawned_by, t.title, t.state, {_BEGAN}, t.head,
     (SELECT e.body FROM entries e WHERE e.thread = t.id AND e.seq = t.head),
     (SELECT e.at FROM entries e WHERE e.thread = t.id AND e.seq = t.head),
     (SELECT count(*) FROM inbox i WHERE i.thread = t.id AND {PENDING}),
-    (SELECT count(*) FROM usage u WHERE u.thread = t.id),
-    (SELECT sum(u.cost) FROM usage u WHERE u.thread = t.id),
-    (SELECT count(*) FROM usage u WHERE u.thread = t.id AND u.cost IS NULL)
+    (SELECT count(*) FROM usage u WHERE {_SINCE}),
+    (SELECT sum(u.cost) FROM usage u WHERE {_SINCE}),
+    (SELECT count(*) FROM usage u WHERE {_SINCE} AND u.cost IS NULL)
     FROM threads t WHERE t.spawned_by <> '' """
-_ORDER = " ORDER BY t.created, t.id"
+_ORDER = f" ORDER BY {_BEGAN}, t.id"
+_UNDER = f"{_TREE} {_COLUMNS} AND t.id <> $1 AND t.id IN (SELECT id FROM tree) {_ORDER}"
 _IS_OPEN = (
     "SELECT count(*) FROM threads t WHERE t.spawned_by <> '' AND t.owner = $1 AND (t.state <> 'resting' "
     f"OR EXISTS(SELECT 1 FROM inbox i WHERE i.thread = t.id AND {PENDING}))"
@@ -39,8 +43,7 @@ _IS_OPEN = (
 class TaskRows(Database):
     async def tasks(self, owner: str = "", under: str = "", id: str = "") -> list[TaskRow]:
         if under:
-            statement = f"{_TREE} {_COLUMNS} AND t.id <> $1 AND t.id IN (SELECT id FROM tree) {_ORDER}"
-            rows = await self._ask(statement, under)
+            rows = await self._ask(_UNDER, under)
         else:
             these = " AND CAST($1 AS TEXT) IN ('', t.owner) AND substr(t.id, 1, length(CAST($2 AS TEXT))) = $2"
             rows = await self._ask(f"{_COLUMNS}{these}{_ORDER}", owner, id)
@@ -57,6 +60,11 @@ class TaskRows(Database):
 
 async def _stop_task(inbound: Inbound, thread: str, ask: Ask) -> tuple[str, ...]:
     return await stop_tree(ask, inbound, thread)
+
+
+async def tasks_under(ask: Ask, thread: str) -> list[TaskRow]:
+    """All that works for it."""
+    return [_row(row) for row in await ask(_UNDER, thread)]
 
 
 async def stop_tree(ask: Ask, inbound: Inbound, thread: str) -> tuple[str, ...]:

@@ -207,6 +207,7 @@ def _giving_up(name: str) -> str:
     kind, _, what = name.partition(":")
     commands = {
         "login": "models logout",
+        "mcp": "mcp logout",
         "secret": "secrets forget",
         "own-key": "secrets key forget --who WHO",
         "credential": "secrets credential forget --who WHO",

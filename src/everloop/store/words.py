@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from ..core.log import UserSaid, decode
-from ..core.message import Text, enclosed
+from ..core.message import Text, enclosed, is_strange
 from ..errors import StoreError
 from ..readings.spoken import COUNTED, Utterance, spoken
 from ..readings.words import placed
@@ -22,6 +22,15 @@ def spoken_in(body: str) -> tuple[str, str] | None:
     except StoreError:
         return None
     return _searched(said) if said else None
+
+
+def is_strange_in(body: str) -> bool:
+    """Whether a stranger has written what a stored entry says, or a part of it; also what cannot be read."""
+    try:
+        said = spoken(decode(body))
+    except StoreError:
+        return True
+    return said is not None and (said.strange or any(map(is_strange, said.parts)))
 
 
 def _searched(said: Utterance) -> tuple[str, str] | None:

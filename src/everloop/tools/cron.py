@@ -12,11 +12,12 @@ from ..core.people import Role
 from ..core.tool import Circumstances, Effect, Risk
 from ..errors import MailRefused, ToolError
 from ..ports.schedules import Asker
-from ..ports.tools import CallContext, Tool
+from ..ports.tools import CallContext, Shown, Tool
 from ..readings.cron_order import HELP, order_of
 from .decorator import tool
 
 _TAINTED = "it would act later, and strangers' words have been read here"
+_ELSEWHERE = "it would answer in another conversation, where others may read it"
 
 
 class ScheduleClerk(Protocol):
@@ -38,20 +39,24 @@ def cron_tool(clerk: ScheduleClerk, risk_of_command: Callable[[dict[str, Any], C
         risk = Risk("medium", mutates=True)
         if order.fields.get("does") == "command":
             risk = structs.replace(risk_of_command({"command": order.fields["text"]}, situation), seconds=0)
+        if order.fields.get("session"):
+            risk = structs.replace(risk, leaves=True, why=_ELSEWHERE)
         return structs.replace(risk, leaves=True, why=_TAINTED) if situation.outside else risk
 
     @tool(Effect.KEYED, permission=Role.USER, risk=risk_of_schedule)
     async def cron(
         order: Annotated[str, "`add after 20m message: TEXT`, `list`; `help` tells more"], context: CallContext
-    ) -> str:
+    ) -> Shown:
         """Reminders and recurring work."""
-        asker = Asker(context.user, context.role, context.session)
+        asker = Asker(context.user, context.role, context.session, unasked=context.unasked)
         try:
             if order.strip().lower() == "help":
-                return HELP
+                return Shown(HELP)
             wanted = order_of(order)
-            return await clerk.act(asker, wanted.action, wanted.id, wanted.fields, context.key)
+            told = await clerk.act(asker, wanted.action, wanted.id, wanted.fields, context.key)
         except MailRefused as error:
             raise ToolError(str(error)) from error
+        # What came of runs may hold what strangers wrote: nobody has noted whose words they are.
+        return Shown(told, origin=f"what came of the schedule {wanted.id[:80]}" if wanted.action == "log" else "")
 
     return cron

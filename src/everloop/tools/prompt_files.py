@@ -17,6 +17,7 @@ from ..core.mail import Outbound
 from ..core.prompt import Section
 from ..errors import MailRefused, ToolError
 from ..ports import Archive, Files, Taints
+from ..ports.heartbeat import HEARTBEAT_FILE
 from ..ports.permission import FileState, Held, PromptFile
 from ..ports.rows import Taint
 from ..readings.held import ChangeSource, is_memory_file, judge, latest, settled, told
@@ -44,8 +45,8 @@ class PromptSource(Protocol):
     def contents(self) -> Contents: ...
 
 
-class OwnersFiles:
-    """Of the owner's workspace: the bootstrap files and the skills."""
+class FilesWithSkills:
+    """Of one workspace: the files with fixed names, such as the bootstrap files, and the skills."""
 
     def __init__(self, bootstrap: Bootstrap, skills: SkillFiles) -> None:
         self._parts = bootstrap, skills
@@ -180,6 +181,8 @@ class WatchedFiles:
         self, before: dict[str, PromptFile], found: Contents, source: ChangeSource | None
     ) -> dict[str, PromptFile]:
         every = dict.fromkeys(filter(is_skill_file, before), NOTHING) | found
+        if HEARTBEAT_FILE in found:
+            before.setdefault(HEARTBEAT_FILE, PromptFile(HEARTBEAT_FILE, NOTHING, version=0))
         return {
             name: judge(before.get(name, _unknown(name)), name, held, source, self.place)
             for name, held in every.items()
@@ -226,8 +229,7 @@ class WatchedFiles:
         while row and not await self._store.keep_watched(self.place, [settled(row, allow)]):
             row = await self._row(held)  # somebody was told of it in this moment, or has seen that it is put back
         if allow:
-            settled_sections = is_skill_file(held.name) or is_memory_file(held.name)
-            when = "in new conversations" if settled_sections else "from the next turn on"
+            when = "in new conversations" if is_skill_file(held.name) else "from the next turn on"
             return f"{held.name} is accepted as it is now; models are told it {when}."
         return f"{held.name} is again as it was.{kept and f' What was taken out of it is kept as {kept}.'}"
 

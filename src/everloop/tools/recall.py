@@ -1,21 +1,34 @@
-"""recall: what is remembered, and what was said in any conversation of whoever asks, with where it is known from."""
+"""recall: what is remembered, and what was said in any conversation of whoever asks, with where it is known from.
+
+What strangers wrote is told as theirs, and marks the conversation in which it is told, as a page does (prompt
+injection). So does what the agent said, or a tool, where strangers' words had been read: it may be them in other words.
+"""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Protocol
 
+from msgspec import Struct
+
+from ..core.log import UserSaid
 from ..core.people import Role
+from ..core.thread import Thread
 from ..core.tool import Effect
 from ..errors import ToolError
-from ..ports.conversation import Conversation, SearchHit
+from ..ports.conversation import Conversation, SearchHit, Written
 from ..ports.memory import FactFinder, FactHit
-from ..ports.tools import CallContext, Tool
+from ..ports.rows import Opened
+from ..ports.tools import CallContext, Shown, Tool
 from .decorator import tool
 from .untrusted import fence
 
 FACTS, PLACES = 8, 8  # that are shown
-_THIS_TURN = 4  # places in the turn that runs, in which the question itself is found
+LOOKED_AT = 40  # places, of which some are the question itself, and others somebody else's
+_READ = 50  # entries at once
 _STRANGERS = "what strangers wrote"
+_NOTHING = "[nothing of that is remembered, and it was not said in any conversation]"
+_EARLIER = {"tool": "an earlier result", "assistant": "an earlier answer", "user": "an earlier message"}
+_BEFORE = "what strangers wrote, in earlier conversations"
 
 
 class SaidBefore(Protocol):
@@ -29,19 +42,24 @@ class SaidBefore(Protocol):
         self, owner: str, *, session: str = "", id: str = "", archived: bool = False, limit: int = ...
     ) -> list[Conversation]: ...
 
+    async def open(self, thread: str, after: int = 0) -> Opened: ...
+
+    async def history(self, thread: str, after: int = 0, limit: int = ...) -> list[Written]: ...
+
 
 def recall_tool(finder: FactFinder, past: SaidBefore, max_chars: int) -> Tool:
     @tool(Effect.READ, permission=Role.USER)
-    async def recall(query: Annotated[str, "A question, names, numbers"], context: CallContext) -> str:
+    async def recall(query: Annotated[str, "A question, names, numbers"], context: CallContext) -> Shown:
         """Find what you remember of these people, or was said in any conversation with them."""
         if not query.strip():
             raise ToolError("the query is empty")
         facts = await finder.find(context.principal, query, FACTS)
-        said = await past.search(context.principal, query, limit=PLACES + _THIS_TURN)
-        said = [hit for hit in said if hit.thread != context.thread or not hit.seq >= context.turn > 0][:PLACES]
-        names = {hit.thread: await _name_of(past, context.principal, hit.thread) for hit in said}
-        shown = _fitted((*_known(facts, context.principal), *_places(said, names)), max_chars)
-        return shown or "[nothing of that is remembered, and it was not said in any conversation]"
+        said = await past.search(context.principal, query, limit=LOOKED_AT)
+        said = [hit for hit in said if hit.thread != context.thread or not hit.seq >= context.turn > 0]
+        places = await _places(past, context.principal, said)
+        shown = _fitted((*_known(facts, context.principal), *_told(places)), max_chars)
+        strange = any(hit.fact.marked for hit in facts) or any(place.strange for place in places)
+        return Shown(shown or _NOTHING, origin=_BEFORE if strange else "")
 
     return recall
 
@@ -59,14 +77,47 @@ def _fact(hit: FactHit, owner: str) -> str:
     return f"- {text} ({_day(source.at or fact.at)}{who}{where})"
 
 
-def _places(said: Sequence[SearchHit], names: dict[str, str]) -> list[str]:
-    """Whose words a result told is not known here, so all are marked."""
-    lines = []
+class _RecalledPlace(Struct, frozen=True):
+    """Where something was said, as it is told; `strange`: strangers' words may be in it."""
+
+    line: str
+    strange: bool
+
+
+async def _places(past: SaidBefore, owner: str, said: Sequence[SearchHit]) -> list[_RecalledPlace]:
+    found: list[_RecalledPlace] = []
     for hit in said:
-        text = " ".join(hit.text.split())
-        told = fence(text, "an earlier result") if hit.who == "tool" else text
-        lines.append(f"- {_day(hit.at)}, {names[hit.thread]}, entry {hit.seq}, {hit.who}: {told}")
-    return ["Said in conversations:", *lines] if lines else []
+        if len(found) < PLACES and await _is_theirs(past, owner, hit):
+            found.append(await _place(past, owner, hit))
+    return found
+
+
+async def _is_theirs(past: SaidBefore, owner: str, hit: SearchHit) -> bool:
+    """Whether it belongs to their memory: a conversation of their bot is theirs, and what others say there is not."""
+    last = hit.seq
+    while last > 0:
+        written = await past.history(hit.thread, max(0, last - _READ), min(_READ, last))
+        said = next((each.entry for each in reversed(written) if isinstance(each.entry, UserSaid)), None)
+        if said:
+            return (said.principal or said.author) == owner
+        last -= _READ
+    return True  # nobody but the agent has said anything
+
+
+async def _place(past: SaidBefore, owner: str, hit: SearchHit) -> _RecalledPlace:
+    """Whose words a result told is not known here, so all are fenced. A title may be made of what was read there."""
+    opened = await past.open(hit.thread)
+    thread = Thread(hit.thread, opened.first - 1)
+    thread.extend(opened.entries)
+    strange = hit.strange or (thread.outside and hit.who != "user")
+    text = " ".join(hit.text.split())
+    told = fence(text, _EARLIER[hit.who]) if strange or hit.who == "tool" else text
+    name = hit.thread[:8] if thread.outside else await _name_of(past, owner, hit.thread)
+    return _RecalledPlace(f"- {_day(hit.at)}, {name}, entry {hit.seq}, {hit.who}: {told}", strange)
+
+
+def _told(places: Sequence[_RecalledPlace]) -> list[str]:
+    return ["Said in conversations:", *(place.line for place in places)] if places else []
 
 
 async def _name_of(past: SaidBefore, owner: str, thread: str) -> str:

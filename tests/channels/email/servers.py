@@ -12,9 +12,11 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Collection
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
+from functools import partial
 from pathlib import Path
 
 from tests.ports import free_port
@@ -189,13 +191,21 @@ class MailServer:
 
     def mails(self, address: str = BOT) -> list[EmailMessage]:
         """What lies in a mailbox, in the order in which it came."""
-        files = self._mails(address, "*")
-        return [message_from_bytes(file.read_bytes(), policy=default) for file in files]
+        return [_read(file) for file in self._mails(address, "*")]
+
+    def unread(self, address: str, known: Collection[str]) -> list[tuple[str, Callable[[], EmailMessage]]]:
+        """What lies in a mailbox, by its files, but for those that are known: each is read when it is called for."""
+        files = [file for file in self._mails(address, "*") if file.name not in known]
+        return [(file.name, partial(_read, file)) for file in files]
 
     def _mails(self, address: str, folder: str) -> list[Path]:
         """In the order in which they came."""
         found = (self.folder / "mail" / address).glob(f"{folder}/*.*")
         return sorted((file for file in found if file.parent.name != "tmp"), key=lambda file: came(file.name))
+
+
+def _read(file: Path) -> EmailMessage:
+    return message_from_bytes(file.read_bytes(), policy=default)
 
 
 def came(name: str) -> tuple[int, int]:

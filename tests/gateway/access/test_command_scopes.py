@@ -25,9 +25,14 @@ FORMS = {
     "/persona default": "",
     "/skill": "read",
     "/skill list": "read",
+    "/skill help": "read",
     "/skill show weather": "read",
     "/skill accept weather": "approve",
     "/skill refuse weather": "approve",
+    "/mcp": "read",
+    "/mcp list": "read",
+    "/mcp show x": "read",
+    "/mcp prompt x": "read",
     "/cron": "read",
     "/cron list": "read",
     "/cron log x": "read",
@@ -54,6 +59,9 @@ FORMS = {
     "/link": "read",  # and all others
     "/link ABCDEFGH": "read",
     "/usage": "read",
+    "/bg": "",
+    "/bg dig": "",
+    "/fg 1": "read",
     "/tasks": "read",
     "/tasks show 1": "read",
     "/tasks stop 1": "",
@@ -82,8 +90,8 @@ FORMS = {
 
 
 OTHERS = (
-    *("/cron", "/model", "/persona", "/skill", "/compact", "/approve", "/deny", "/usage", "/session"),
-    *("/tasks", "/kill", "/status"),
+    *("/cron", "/model", "/persona", "/skill", "/mcp", "/compact", "/approve", "/deny", "/usage", "/session"),
+    *("/bg", "/fg", "/tasks", "/kill", "/status"),
 )
 
 

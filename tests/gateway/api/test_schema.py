@@ -32,6 +32,7 @@ from everloop.ports.permission import Grant
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from tests.channels.dead_letters import give_up
 from tests.effort import in_full
+from tests.fake_mcp import FakeMcp, offering, reading
 from tests.processes import kill
 
 from .stand_in import stand_in
@@ -134,7 +135,8 @@ def put_into(folder: Path) -> list[str]:
 @pytest.fixture
 async def house(openings, gated_send) -> Any:
     """A gateway with conversations, a question that waits, and a file; `known` are their names."""
-    door = await openings(ScriptedModel(lines), tools=[gated_send])
+    servers = FakeMcp(files=offering(reading("list")))
+    door = await openings(ScriptedModel(lines), tools=[gated_send], mcp=servers)
     door.owner = await door.token(name="the owner's")
     async with door.socket(door.owner) as wire:
         for n in range(4):
@@ -154,7 +156,12 @@ async def house(openings, gated_send) -> Any:
                 "name": f"water-{n}",
             }
             assert (await client.post("/api/schedules", json=reminder)).status == 201
+        values = {"command": "files-server"}
+        reviewed = await (await client.post("/api/mcp-reviews", json={"name": "files", "values": values})).json()
+        adding = {"values": values, "pin": reviewed["review"]["pin"]}
+        assert (await client.put("/api/mcp/files", json=adding)).status == 200
         schedules = (await (await client.get("/api/schedules")).json())["schedules"]
+    (door.home / "workspace" / "HEARTBEAT.md").write_text("check: true\n")
     async with open_records(door.home) as records:
         await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
         await give_up(records.store, *map(str, range(12)))
@@ -166,6 +173,7 @@ async def house(openings, gated_send) -> Any:
         "^/api/files/ ref": [kept["file"]],
         "^/api/grants/ id": ["ab12"],
         "^/api/keys/ name": ["openai"],
+        "^/api/mcp/ name": ["files"],
         "^/api/outbox/ id": undelivered,
         "^/api/schedules/ id": [each["id"] for each in schedules],
         "^/api/workspace/ query.path": put_into(door.home / "workspace"),
@@ -199,10 +207,13 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         *("/api/skills/{name}", "/api/skills/{name}/change"),  # that is there
         "/api/users/{id}/erase",  # with their name
         "/api/schedules",  # nor words that say when
-        "/api/subagents/{id}/stop",  # nor a task that is open
+        *("/api/subagents/{id}/stop", "/api/background/{id}/stop"),  # nor a task that is open
+        *("/api/background/{id}/front", "/api/sessions/{id}/background"),  # nor a turn that runs
         "/api/me/keys/{name}",  # the owner's are the house's
         "/api/me/credentials/{name}",  # nobody guesses a host
         *(f"/api/channels/{{name}}{more}" for more in ("", "/test", "/login")),  # nor a channel and its settings
+        "/api/mcp-reviews",  # nor a server that is there
+        *(f"/api/mcp/{{name}}{more}" for more in ("", "/allow", "/deny", "/test", "/login")),  # nor a digest, or a tool
     }
     assert {path for _, path in documented - reached} <= untried
 

@@ -168,6 +168,11 @@ PLAIN = [
     "schedules.least_seconds",
     "schedules.most_per_person",
     "schedules.timezone",
+    "heartbeat.enabled",
+    "heartbeat.every",
+    "heartbeat.again_hours",
+    "heartbeat.quiet",
+    "heartbeat.people",
 ]
 
 

@@ -266,7 +266,7 @@ async def test_a_conversation_is_deleted_after_two_questions_and_every_window_is
         for each in (page, other):
             await each.wait_for_selector(".toast:has-text('The conversation is deleted.')")
             await each.wait_for_selector(".item:has-text('hello')", state="detached")
-            await each.wait_for_function("location.hash === '#/'")
+            await each.wait_for_url("**/#/")
         assert "a draft of it" not in await page.evaluate("JSON.stringify({...sessionStorage})")
         await page.goto(address)
         await page.wait_for_selector("text=This conversation is not here")

@@ -37,7 +37,8 @@ async def test_the_owner_sees_what_did_not_arrive_and_sends_it_again_or_drops_it
         if width == 1440:
             await page.reload()  # elsewhere it comes by itself, which takes ten seconds
         await page.wait_for_selector("section[aria-label='Given up'] .letter")
-        await page.wait_for_selector("section[aria-label='Tried again'] .letter")
+        # One that is just being sent has no reason yet.
+        await page.wait_for_selector("section[aria-label='Tried again'] .why:text-is('the platform is away')")
         chats = await stage.texts(".letter b")
         why = await stage.texts(".letter .why")
         fits = await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -84,7 +84,7 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
             )
         )
     assert (places, listed) == (
-        ["Skills", "Memory", "Schedules", "Access", "Attachments", "Usage"],
+        ["Skills", "Memory", "Schedules", "Tasks", "Access", "Attachments", "Usage"],
         2,
     )  # her chat on the channel, and the one in the page
     assert [sent.text for sent in channel.sends][1] == "you said hello!"

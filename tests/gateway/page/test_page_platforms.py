@@ -55,7 +55,7 @@ async def test_a_token_of_the_page_names_platforms_and_what_waits_for_its_bot_is
         await page.goto(f"{stage.url}/#/outbox")
         await page.wait_for_selector("section[aria-label='For bots to fetch'] .letter")
         # That the bot has the others' answers is noted a moment after it has them.
-        await page.wait_for_function("document.querySelectorAll('.letter').length === 1")
+        await stage.until("document.querySelectorAll('.letter').length === 1")
         for width, theme in ((390, "dark"), (1440, "light")) if SHOTS else ():
             await page.set_viewport_size({"width": width, "height": 900})
             await page.emulate_media(color_scheme=theme)

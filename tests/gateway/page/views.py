@@ -38,6 +38,7 @@ from everloop.ports import Store
 from everloop.ports.conversation import Branch
 from everloop.ports.memory import MEMORY, Fact, FactEnd, FactSource, MemoryChange, MemoryDocument
 from everloop.testing import ScriptedModel
+from tests.fake_mcp import FakeMcp, described, offering, reading
 from tests.gateway.page.walk import BrokenChannel, Stage, look, send, staged, tell
 
 THREAD = "00000000000000aa"
@@ -263,6 +264,16 @@ async def look_at_skill(stage: Stage) -> None:
     await stage.page.wait_for_selector("article[data-skill=weather] pre")
 
 
+async def look_at_task(stage: Stage) -> None:
+    await stage.page.click("article.task summary")
+    await stage.page.wait_for_selector("article.task .lines li.user")
+
+
+async def look_at_mcp(stage: Stage) -> None:
+    await stage.page.click("article[data-mcp=files] summary")
+    await stage.page.wait_for_selector("[data-tool=list]")
+
+
 async def allow_like(stage: Stage) -> None:
     await stage.page.click(".ahead summary")
 
@@ -322,9 +333,11 @@ VIEWS = (
     View("people", "#/settings/people", ".people article"),
     View("personas", "#/settings/personas", "article[data-persona]"),
     View("schedules", "#/settings/schedules", "form.tile select"),
+    View("tasks", "#/settings/tasks", "article.task", look_at_task),
     View("persona", "#/settings/personas", "article[data-persona]", edit_persona),
     View("skills", "#/settings/skills", "article[data-skill]"),
     View("skill", "#/settings/skills", "article[data-skill]", look_at_skill),
+    View("mcp", "#/settings/mcp", "article[data-mcp=files]", look_at_mcp),
     View("workspace", "#/files", ".entry"),
     View("preview", "#/files//b.txt", ".pane pre"),
     View("missing", "#/c/abcdef", ".empty h2"),
@@ -354,10 +367,13 @@ async def furnished(browser: Any, home: Path) -> AsyncIterator[tuple[Stage, tupl
     channel = BrokenChannel()
 
     given = {"provider": ScriptedModel(lambda shown: tell(shown, gate)), "tools": (look, send), "channels": (channel,)}
+    given["mcp"] = FakeMcp(files=offering(reading("list", "Lists what is there."), described("write", "Writes it.")))
     models = {"good": {"model": "scripted"}, "better": {"model": "scripted"}}
     support = {"prompt": "You answer customers of Acme.", "tools": ["web_*"], "places": ["channel:webhook"]}
     personas = {"support": support, "tutor": {"prompt": "You teach patiently.", "open_to": "user"}}
+    servers = {"files": {"command": "files-server", "network": ["api.example.com"]}, "bad": {"comand": "x"}}
     defaults = {"agents": {"defaults": {"model": "good"}}, "models": models, "personas": personas}
+    defaults["tools"] = {"mcp_servers": servers}
     async with staged(browser, home, 1440, 900, given=given, **defaults) as stage:
         async with open_records(home) as records:
             assert await records.store.perform("owner", "page:every", kept_here(time.time()))
@@ -376,7 +392,10 @@ async def with_files(stage: Stage) -> str:
     await stage.page.wait_for_selector(".attached .chip:not(.busy)")
     await stage.say("write it")
     await stage.answer("write it")
-    return str(stage.page.url.rpartition("/")[2])
+    place = str(stage.page.url.rpartition("/")[2])
+    await stage.say("/bg tell me a long story about invoices")
+    await stage.page.wait_for_selector("text=Task 1 has begun")
+    return place
 
 
 async def with_a_question(stage: Stage) -> str:

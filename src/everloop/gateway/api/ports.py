@@ -16,7 +16,8 @@ from ...ports.remembering import OwnMemory
 from ...ports.schedules import Asker, Schedule, ScheduleRow, ScheduleRun
 from ...ports.skills import SkillInstaller
 from ...readings.personas import Persona, Personas
-from ..ports import GatewayAgent, TurnAgent
+from ..ports import GatewayAgent, McpAgent
+from .mcp_ports import McpBook
 
 
 class Members(Protocol):
@@ -289,6 +290,20 @@ class ScheduleMaker(Protocol):
     async def monthly_cost(self, row: ScheduleRow) -> str: ...
 
 
+class HeartbeatKeeper(Protocol):
+    """Somebody's heartbeat. Raises MailRefused."""
+
+    async def shown(self, person: str) -> Any:
+        """How it stands: `off` says why there is none, `row` what was seen, `checks` what nobody has allowed."""
+        ...
+
+    async def lines(self, person: str) -> list[str]: ...
+
+    async def run(self, person: str) -> str: ...
+
+    async def allow(self, asker: Asker) -> str: ...
+
+
 class ScheduleBook(Protocol):
     @property
     def desk(self) -> ScheduleMaker: ...
@@ -374,7 +389,13 @@ class ApiAgent(GatewayAgent, Protocol):
     def schedules(self) -> ScheduleBook: ...
 
     @property
+    def heartbeat(self) -> HeartbeatKeeper: ...
+
+    @property
     def channels(self) -> ChannelBook: ...
+
+    @property
+    def mcp(self) -> McpBook: ...
 
     @property
     def own_keys(self) -> OwnKeyKeeper: ...
@@ -398,5 +419,5 @@ class ApiAgent(GatewayAgent, Protocol):
         ...
 
 
-class ServedAgent(ApiAgent, TurnAgent, Protocol):
+class ServedAgent(ApiAgent, McpAgent, Protocol):
     """What every door together needs."""

@@ -107,6 +107,10 @@ async def resume(call: ApiCall) -> ApiAnswer:
     return await _go(call, found, session, await call.agent.sessions.go_to(found, session, _user(call)))
 
 
+async def background(call: ApiCall) -> ApiAnswer:
+    return await _command(call, "/bg")
+
+
 async def undo(call: ApiCall) -> ApiAnswer:
     return await _command(call, "/undo")
 

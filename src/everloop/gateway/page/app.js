@@ -5,7 +5,6 @@ import { begin, login, logout } from "./api.js";
 import { Chat } from "./chat.js";
 import { h, icon, iconButton, styled, toast } from "./dom.js";
 import { forgetDrafts, putBack } from "./drafts.js";
-import { Notices } from "./notify.js";
 import { say } from "./say.js";
 import { Sidebar } from "./sidebar.js";
 import { Socket } from "./socket.js";
@@ -20,10 +19,11 @@ const MOVED = { usage: "#/settings/usage", outbox: "#/settings/outbox" }; // old
 const THEMES = ["", "light", "dark"]; // the first is as the system has it
 
 const root = document.getElementById("app");
-const notices = new Notices(go);
+let noticing; // is loaded once
+const notices = () => noticing ??= import("./notify.js").then(({ Notices }) => new Notices(go));
 const house = {
   go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, themeNow: () => themeNow(), logout: leave,
-  notify: () => notices.toggle(), help, socket: null, gone: (id) => gone(id),
+  notify: async () => (await notices()).toggle(), help, socket: null, gone: (id) => gone(id),
 };
 let sidebar = null;
 let view = null;
@@ -52,7 +52,7 @@ function titled(text) {
 function told(sessions, approvals) {
   waiting = approvals.length;
   titled(title);
-  notices.look(sessions, approvals);
+  notices().then((each) => each.look(sessions, approvals));
 }
 
 const themeNow = () => document.documentElement.dataset.theme ?? "";

@@ -27,7 +27,7 @@ export class Chat {
     this.house = house;
     this.thread = thread;
     this.opened = Boolean(thread);
-    this.session = thread ? "" : nextSession(newSession);
+    this.session = thread ? begun.get(thread) ?? "" : nextSession(newSession);
     this.jump = jump;
     this.current = true;
     this.about = { id: thread, title: "" };
@@ -62,7 +62,7 @@ export class Chat {
       iconButton("trace", say.showTrace, () => this.house.go(`#/t/${this.thread}`), { class: "ghost wide-only" }),
       menu(say.more, () => this.deeds.menu(() => this.deeds.fork(this.log.seq, newSession()))));
     this.composer = new Composer({
-      send: (text, files) => this.send(text, files), stop: () => this.stop(), running: () => this.log.running,
+      send: (text, files) => this.send(text, files), stop: () => this.stop(), background: () => this.background(), running: () => this.log.running,
       said: () => this.transcript.said(), paths: async () => this.transcript.paths(),
     }, this.session || "loading");
     this.foot = h("div.foot", {}, this.transcript.toEnd, this.meter, this.composer.node, this.picker.cost);
@@ -212,14 +212,33 @@ export class Chat {
   /** A new conversation in which nothing was said yet. */
   get fresh() { return !this.opened && !this.transcript.entries.length; }
 
+  /** Who asks for a new conversation and is in one stays in it, with what they have begun to write. */
+  moved(kind) {
+    if (kind || this.thread || !this.fresh) return false;
+    this.offerField();
+    return true;
+  }
+
   command(text) { return this.sent.command(text); }
 
   stop() { this.house.socket.put({ type: "stop", session: this.session }); }
+
+  async background() { (await import("./background.js")).sendOff(this); }
+
+  /** The session is at another conversation now, in which nothing may have been said yet. */
+  leaveFor(thread) {
+    if (this.left === thread) return;
+    this.left = thread;
+    begun.set(thread, this.session);
+    this.house.changed();
+    this.house.go(`#/c/${thread}`);
+  }
 
   refresh() {
     const { running } = this.log;
     this.node.classList.toggle("running", running);
     this.composer.stopButton.hidden = !running;
+    this.composer.backButton.hidden = !running || !this.log.open || !this.current || this.house.me.role === "guest";
     if (this.current) this.composer.field.placeholder = this.log.asking.size ? say.answerAbove : running ? say.steer : say.askAnything;
     this.menu.hidden = !this.thread || this.broken;
     this.foot.hidden = Boolean(this.broken); // nobody writes into what is not there

@@ -7,7 +7,7 @@ import { enlarged, isPicture } from "./files.js";
 import { say } from "./say.js";
 
 export class Composer {
-  /** `acts` is {send(text, files), stop(), running(), said(), paths()}: the last two are what was said before here, and the
+  /** `acts` is {send(text, files), stop(), background(), running(), said(), paths()}: the last two are what was said before here, and the
    * files that are known here. */
   constructor(acts, session) {
     this.acts = acts;
@@ -21,10 +21,11 @@ export class Composer {
     this.why = h("p.wrong", { role: "alert" });
     this.sendButton = h("button.round.primary", { type: "submit", "aria-label": say.send, title: say.sendKey }, icon("send"));
     this.stopButton = h("button.round.stop", { type: "button", "aria-label": say.stop, title: say.stopKey, hidden: true, onclick: () => acts.stop() }, icon("stop"));
+    this.backButton = h("button.round.ghost.back", { type: "button", "aria-label": say.toBackground, title: say.toBackground, hidden: true, onclick: () => acts.background() }, icon("M6 4v9h12M14 9l4 4-4 4M6 20h12"));
     const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => { this.attach(picker.files); picker.value = ""; } });
     this.node = h("form.composer", { onsubmit: (event) => { event.preventDefault(); this.send(); } },
       this.completions, this.why, this.attached, h("div.line", {},
-        iconButton("clip", say.attach, () => picker.click()), picker, this.field, this.stopButton, this.sendButton));
+        iconButton("clip", say.attach, () => picker.click()), picker, this.field, this.backButton, this.stopButton, this.sendButton));
     this.catchDrops();
     this.open(session);
   }

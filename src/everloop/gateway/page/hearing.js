@@ -16,9 +16,10 @@ export class Hearing {
   frame(frame) {
     const { chat } = this;
     if (frame.session !== chat.session) return;
+    if (frame.event === "turn_moved" && chat.current) { this.moved(frame.data); return; }
     if (frame.thread && frame.thread !== chat.thread && chat.current) {
-      if (!chat.thread || !chat.transcript.entries.length) chat.adopt(frame.thread);
-      else if (MOVES.has(frame.type)) { chat.house.go(`#/c/${frame.thread}`); return; }
+      if (!chat.thread || (!chat.transcript.entries.length && !begun.has(chat.thread))) chat.adopt(frame.thread);
+      else if (MOVES.has(frame.type)) { chat.leaveFor(frame.thread); return; }
       else return;
     }
     if (frame.thread !== chat.thread && frame.thread) return;
@@ -53,6 +54,13 @@ export class Hearing {
     else this.sync();
   }
 
+  /** A turn has gone to the background, or is back from there, and so the session is at another conversation. */
+  moved({ number, front }) {
+    const { chat } = this;
+    if (number) import("./background.js").then(({ tell }) => tell(number));
+    if (front !== chat.thread) chat.leaveFor(front); else this.sync();
+  }
+
   resume() {
     const { thread, session, log, house } = this.chat;
     if (thread) house.socket.put({ type: "resume", session, thread, after: log.seq });
@@ -79,6 +87,7 @@ export class Hearing {
 
   /** Nothing is committed yet. A command may have no entry at all, so only what was said is waited for. */
   expectFirst() {
-    if (!this.chat.closed && (this.chat.sent.expects || begun.has(this.chat.thread))) setTimeout(() => this.sync(), 300);
+    this.patience = Math.min((this.patience ?? 150) * 2, 5_000);
+    if (!this.chat.closed && (this.chat.sent.expects || begun.has(this.chat.thread))) setTimeout(() => this.sync(), this.patience);
   }
 }

@@ -11,6 +11,7 @@ import { Steps } from "./steps.js";
 import { clock, count, dollars, lasted, moment } from "./words.js";
 
 const ENCLOSED = /^\[[^\n]+, kept as (file:[0-9a-f]{12})[^\n]*\](?:\n|$)/; // a text file that came with a message
+const SILENT = /^[\s`*"'.!]*HEARTBEAT_OK[\s`*"'.!]*$/;
 const SHORT = 1_500; // characters of such a file that are shown without being asked for
 
 /** Where a turn ends, as far as its entries tell. */
@@ -33,7 +34,7 @@ export class Log {
     this.draft = null;
     this.ended = 0; // up to where the log has what became of drafts
     this.called = 0;
-    this.lastUser = this.lastAnswer = null;
+    this.lastUser = this.lastAnswer = this.beat = null;
     this.open = false; // whether a turn is, as the log has it; a draft may be ahead of it
     this.begin(0);
   }
@@ -59,6 +60,8 @@ export class Log {
     if (!this.open) this.begin(entry.at);
     this.open = true;
     this.steps = null;
+    if (entry.source?.startsWith("heartbeat:")) { this.beat = this.put(heartbeat(entry, text)); return; }
+    this.beat = null;
     this.lastUser?.classList.remove("last");
     const bubble = h("div.bubble", { title: moment(entry.at) }, entry.parts.map((part) => this.part(part, entry.links ?? [])));
     const shown = h("article.said.user.last", { "aria-label": say.you, "data-seq": entry.seq }, bubble,
@@ -109,6 +112,8 @@ export class Log {
     this.count(entry);
     const thought = entry.reasoning ? reasoning(entry.reasoning, say.thoughtFor(lasted(entry.at - this.called)), read) : null;
     const calls = (entry.calls ?? []).map((call, place) => this.card(call, entry, place));
+    if (this.beat && !calls.length && SILENT.test(entry.text)) { this.close(); return; } // there was nothing to tell
+    if (this.beat) this.beat.hidden = false;
     if (entry.text.trim() || !calls.length) this.tell(entry, thought, !calls.length);
     if (calls.length) this.work(entry, calls, entry.text.trim() ? null : thought);
   }
@@ -327,6 +332,11 @@ export class Log {
 const dotted = (words) => words.flatMap((word, i) => (i < words.length - 1 ? [h("span", {}, `${word} ·`), " "] : h("span", {}, word)));
 
 const note = (text) => h("p.note", { dir: "auto" }, text);
+
+/** What the heartbeat has asked: seen once there is something to tell of it. */
+function heartbeat(entry, text) {
+  return h("details.reasoning", { hidden: true, "data-seq": entry.seq }, h("summary", { title: moment(entry.at) }, say.heartbeat), h("div.plain", { dir: "auto" }, text));
+}
 
 function reasoning(text, title, open = false) {
   return h("details.reasoning", { open }, h("summary", {}, title), h("div.prose", {}, markdown(text)));

@@ -1,28 +1,10 @@
-// What is new for a person: what they have not read yet, and a word from the browser when they look elsewhere.
+// A word from the browser when a person looks elsewhere. It is loaded when there is something to look at.
 
 import { toast } from "./dom.js";
 import { say } from "./say.js";
+import { read, write } from "./seen.js";
 
 const LONG = 20; // seconds: whoever waits longer has looked away
-const MOST = 500; // conversations whose state is remembered
-
-/** How far each conversation was read in this browser. */
-export class Seen {
-  constructor() {
-    const { since = Date.now() / 1000, heads = [] } = read("seen") ?? {};
-    this.since = since; // what is older than the first visit was read elsewhere
-    this.heads = new Map(heads);
-  }
-
-  at(id, head) {
-    if ((this.heads.get(id) ?? 0) >= head) return;
-    this.heads.delete(id);
-    this.heads.set(id, head); // the latest stands last
-    write("seen", { since: this.since, heads: [...this.heads].slice(-MOST) });
-  }
-
-  unread({ id, head, active }) { return this.heads.has(id) ? head > this.heads.get(id) : active > this.since; }
-}
 
 /** Words of the browser itself, for whoever wants them: questions, and turns that took long. */
 export class Notices {
@@ -60,12 +42,4 @@ export class Notices {
     const shown = new Notification(title, { body: body.slice(0, 200), icon: "/page/icon.svg", tag: hash + title });
     shown.onclick = () => { window.focus(); this.go(hash); shown.close(); };
   }
-}
-
-function read(key) {
-  try { return JSON.parse(localStorage.getItem(key)); } catch { return null; }
-}
-
-function write(key, value) {
-  try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* then it is new at the next visit, too */ }
 }

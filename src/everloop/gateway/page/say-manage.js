@@ -14,9 +14,11 @@ export const told = spoken({
   pages: {
     models: ["Models", "Who answers, presets, API keys, prices"], behaviour: ["Behaviour", "System prompt, workspace, limits of a turn"], tools: ["Tools", "Permissions, commands, web search"],
     skills: ["Skills", "What it knows how to do"],
+    mcp: ["MCP servers", "Tools of others, and what was allowed of them"],
     personas: ["Personas", "Who it is at which channel, server or chat"],
     memory: ["Memory", "What it remembers of you, and from where"],
     schedules: ["Schedules", "What it does later, or again and again"],
+    tasks: ["Tasks", "What goes on in the background, and sub-agents"],
     channels: ["Channels", "Where people speak with the agent"],
     outbox: ["Outbox", "Answers that were not delivered"],
     people: ["People", "Who may speak with it, roles, accounts"],
@@ -25,7 +27,7 @@ export const told = spoken({
   },
   accessOfUsers: "Password, what you may spend, what is kept",
   sections: {
-    identity: "Who it is", turns: "Turns", answers: "How it answers", models: "More about presets", providers: "Providers", prices: "Prices", permissions: "Permissions and plugins", commands: "Commands", web: "Web",
+    identity: "Who it is", turns: "Turns", answers: "How it answers", models: "More about presets", providers: "Providers", prices: "Prices", permissions: "Permissions and plugins", commands: "Commands", web: "Web", mcp: "MCP servers",
     users: "Strangers", gateway: "Gateway", store: "Database", net: "Network", telemetry: "Telemetry", files: "Files",
   },
   waits: "in force after a restart",

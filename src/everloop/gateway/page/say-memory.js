@@ -4,7 +4,7 @@ import { spoken } from "./say.js";
 
 export const told = spoken({
   show: "What to show", tabs: { memory: "What it is told", facts: "Facts", history: "History", versions: "Versions" },
-  known: (facts, marked) => `${facts} ${facts === 1 ? "fact is" : "facts are"} remembered for you${marked ? `, ${marked} of them from strangers' words` : ""}. Nobody else sees them.`,
+  known: (facts, marked) => `${facts} ${facts === 1 ? "fact is" : "facts are"} remembered for you${marked ? `, ${marked} of them from strangers' words` : ""}. Nobody else sees ${facts === 1 ? "it" : "them"}.`,
   leftOut: (lines) => `${lines} lines do not fit into what the agent is told; those that matter least are left out, and it finds them when they are meant.`,
   documents: {
     memory: "The agent is told this in every conversation. Each bullet is a fact: one that you remove is true no longer, one that you add is remembered.",

@@ -13,5 +13,8 @@ export const told = spoken({
   run: "Run now", runNamed: (name) => `Run ${name} now`, stop: "Stop", stopNamed: (name) => `Stop ${name}`, go: "Let it run", goNamed: (name) => `Let ${name} run again`,
   remove: "Remove", removeNamed: (name) => `Remove ${name}`, removeTitle: (name) => `Remove ${name}?`, removeText: "It goes with what is known of its runs.",
   runs: "Last runs", noRuns: "It has not run yet.", states: { running: "running", done: "done", failed: "failed", skipped: "left out", asked: "asked about", barred: "not allowed" },
-  cost: (dollars) => `$${dollars.toFixed(4)}`, inSession: (session) => `in ${session}`, poll: (what, condition) => `looks at ${what} until ${condition}`,
+  heartbeat: "Heartbeat", heartRun: "Look now", heartAllow: "Let these checks run", heartUnknown: "How it stands is not known.",
+  heartHint: "What stands in HEARTBEAT.md in your workspace is looked after by itself; you are written to only if that is worth a message.",
+  heartChecks: (checks) => `Its checks run only as far as the settings allow them without asking: ${checks.join("; ")}`,
+  cost: (dollars) => `$${dollars.toFixed(4)}`, inSession: (session) => `in ${session}`, poll: (what, condition) => `looks at ${what} until it ${condition}`,
 });

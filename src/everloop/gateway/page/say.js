@@ -65,7 +65,7 @@ export const say = spoken({
   copyOf: (title) => `${title} (copy)`, forked: (title) => `This is a copy: ${title}`,
 
   // What is said in it
-  you: "You", youSending: "You, being sent", answering: "everloop, answering", working: "everloop is working", thinking: "Thinking …", thoughts: "Thoughts", thoughtFor: (time) => `Thought for ${time}`,
+  you: "You", youSending: "You, being sent", answering: "everloop, answering", working: "everloop is working", thinking: "Thinking …", thoughts: "Thoughts", thoughtFor: (time) => `Thought for ${time}`, heartbeat: "Heartbeat",
   editMessage: "Edit and ask again", editHint: "What came of it stays as an older version, files as they are. Enter asks again, Shift+Enter makes a line.", askAgain: "Ask again",
   copyAnswer: "Copy the answer", answerAgain: "Answer again", answerWith: "Answer again with …", forkHere: "Continue from here in a copy", tokens: (read, written) => `${read} in, ${written} out`,
   cutOff: "The answer was cut off at the limit of tokens.", goOn: "Go on", goOnSaid: "Go on from where you stopped.", declined: "The model declined to say more.",
@@ -92,7 +92,7 @@ export const say = spoken({
   times: { 3600: "for an hour", 28800: "for 8 hours", 86400: "for a day", 604800: "for a week" }, runs: { 1: "once more", 5: "5 times", 20: "20 times" },
 
   // Where one writes
-  message: "Message", askAnything: "Ask anything, or /help", answerAbove: "Answer above, or go on", steer: "Steer it while it works", send: "Send", sendKey: "Send (Enter)", stop: "Stop", stopKey: "Stop (Esc)",
+  message: "Message", askAnything: "Ask anything, or /help", answerAbove: "Answer above, or go on", steer: "Steer it while it works", send: "Send", sendKey: "Send (Enter)", stop: "Stop", stopKey: "Stop (Esc)", toBackground: "Let it go on in the background",
   attach: "Attach a file", removeFile: (name) => `Remove ${name}`, dropHere: "Drop to attach", sendsThen: "is sent when its files are here", completions: "Completions",
   keyboardHelp: "Keyboard",
 

@@ -7,13 +7,15 @@ import { moment } from "./words.js";
 
 const EVERY = 10000; // milliseconds
 const PATH = "/api/schedules";
+const HEART = "/api/heartbeat";
 const at = (each) => `${PATH}/${encodeURIComponent(each.id)}`;
 
 export class SchedulesPage {
   constructor() {
     this.list = h("section.schedules", { "aria-label": told.yours, "aria-live": "polite" });
     this.form = h("form.tile", { "aria-label": told.make });
-    this.node = h("div.tab", {}, this.list, this.form);
+    this.heart = h("section.tile.schedule", { "aria-label": told.heartbeat, "aria-live": "polite" });
+    this.node = h("div.tab", {}, this.list, this.form, this.heart);
     this.open = new Set(); // whose last runs are shown
     this.timer = setInterval(() => this.load(), EVERY);
     this.load();
@@ -21,6 +23,7 @@ export class SchedulesPage {
   }
 
   async load() {
+    this.loadHeart();
     try {
       const { schedules } = await get(PATH);
       const shown = JSON.stringify(schedules);
@@ -30,6 +33,21 @@ export class SchedulesPage {
       this.shown = null;
       this.list.replaceChildren(h("p.hint", {}, error.message));
     }
+  }
+
+  async loadHeart() {
+    let heart = { off: told.heartUnknown, lines: [], checks: [] };
+    try { heart = await get(HEART); } catch (error) { heart.off = error.message; }
+    const shown = JSON.stringify(heart);
+    if (shown !== this.beat) this.drawHeart(heart);
+    this.beat = shown;
+  }
+
+  drawHeart({ off, lines, checks }) {
+    const allow = h("button.small.ghost", { type: "button", onclick: () => this.act(() => post(`${HEART}/allow`)) }, told.heartAllow);
+    this.heart.replaceChildren(h("b", {}, told.heartbeat), ...(off ? [h("p.text", {}, off)] : lines.map((line) => h("p.text", {}, line))),
+      h("small", {}, told.heartHint), ...(off || !checks.length ? [] : [h("p.text", {}, told.heartChecks(checks))]),
+      off ? "" : h("div.row", {}, h("button.small.plain", { type: "button", onclick: () => this.act(() => post(`${HEART}/run`)) }, told.heartRun), checks.length ? allow : null));
   }
 
   draw(schedules) {

@@ -24,8 +24,8 @@ export function nameIn(key) {
 
 /** What a setting is called; of a named one, with the name. */
 export function labelOf(key) {
-  const pattern = key.replace(/^(models|personas|providers|prices)\.("(?:\\.|[^"\\])*"|[^.]*)\./, "$1.<name>.");
-  return labels[key] ?? (labels[pattern] ? `${nameIn(key)}: ${labels[pattern]}` : key);
+  const pattern = key.replace(/^(models|personas|providers|prices|tools\.mcp_servers)\.("(?:\\.|[^"\\])*"|[^.]*)\./, "$1.<name>.");
+  return labels[key] ?? (labels[pattern] ? `${nameIn(key.replace("tools.mcp_servers.", "mcp."))}: ${labels[pattern]}` : key);
 }
 
 /** `save(key, value)` resolves to nothing, or to the sentence that says why not; `value` null takes it out of the file. */

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, icon, iconButton } from "./dom.js";
-import { Seen } from "./notify.js";
+import { Seen } from "./seen.js";
 import { say } from "./say.js";
 import { group, when } from "./words.js";
 

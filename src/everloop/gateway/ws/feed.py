@@ -22,6 +22,7 @@ from ...ports.events import (
     CommandDone,
     ConversationDeleted,
     Event,
+    HeartbeatTicked,
     LetterTaken,
     OutcomeUnknown,
     PermissionAsked,
@@ -37,6 +38,7 @@ from ...ports.events import (
     ToolReturned,
     TurnBegan,
     TurnEnded,
+    TurnMoved,
     Warned,
 )
 from ..file_links import links_of
@@ -164,8 +166,10 @@ class ClientFeed:
                 self._finish(where, event)
             return
         at = told.at
-        if isinstance(event, ScheduleFired):  # which has no place in the log
+        if isinstance(event, ScheduleFired | HeartbeatTicked | TurnMoved):  # which have no place in the log
             self._put(event_frame(Where(session, thread, at or 0), event))
+            if isinstance(event, TurnMoved) and event.number:
+                self._leave(Where(session, thread, at or 0), event)
             return
         if at is None or seq > at:
             told.at = seq
@@ -196,10 +200,19 @@ class ClientFeed:
             case _:
                 assert_never(event)
 
+    def _leave(self, where: Where, event: TurnMoved) -> None:
+        """Nobody waits any more for what goes on in the background: it is told when it is done."""
+        self._told[event.thread].answering = None
+        for id in [self._pending.done(mail) for mail in event.mails if mail in self._pending]:
+            content = f"This goes on in the background as task {event.number}."
+            self._put(frame("response", where, id=id, content=content, files=[], unknown=[], task=event.number))
+
     def _finish(self, where: Where, event: TurnEnded) -> None:
         """The turn is over: each of its letters that came from here is answered, and others' turns are told once."""
         self._told[event.thread].answering = None
         turn = event.finished
+        if turn.text is None and not turn.reason:
+            return  # it had nothing to tell
         ids: list[str | None] = [self._pending.done(mail) for mail in turn.mails if mail in self._pending]
         if not ids and self._pending.were_answered(turn.mails):
             return

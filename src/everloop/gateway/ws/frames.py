@@ -17,7 +17,11 @@ from ...ports.events import (
     CommandDone,
     Draft,
     Event,
+    HeartbeatTicked,
     ScheduleFired,
+    SubagentCompleted,
+    SubagentProgress,
+    SubagentSpawned,
     SummaryBegan,
     SummaryWritten,
     Warned,
@@ -125,6 +129,10 @@ NEEDS: dict[Any, str] = {
 # What is not named here is of the agent.
 CATEGORIES: Mapping[type[Event], str] = {
     ScheduleFired: "cron",
+    HeartbeatTicked: "heartbeat",
+    SubagentSpawned: "subagent",
+    SubagentProgress: "subagent",
+    SubagentCompleted: "subagent",
     SummaryBegan: "context",
     SummaryWritten: "context",
     Warned: "warning",

@@ -6,6 +6,7 @@ that as one piece.
 """
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -24,11 +25,14 @@ from ...ports.events import (
     TitleGiven,
     TurnBegan,
     TurnEnded,
+    TurnMoved,
 )
+from ...ports.tasks import background_number
 from ..metrics import Metrics
 from ..ports import GatewayAgent
 
 _SESSIONS = 10_000
+BEHIND = 2.0  # seconds for which a thread is taken to be in the background: another process may take it back
 NEWS = (TurnBegan, TurnEnded, PermissionAsked, TitleGiven, ConversationDeleted)
 
 
@@ -64,6 +68,7 @@ class Hub:
         self._watchers: dict[str, set[Watcher]] = {}
         self._followers: set[Watcher] = set()  # who wants to know of all sessions of their user
         self._sessions: OrderedDict[str, tuple[str, str]] = OrderedDict()  # of threads, and whose they are
+        self._behind: dict[str, tuple[float, str]] = {}  # threads in the background: until when, and whose
         self.drafts: dict[str, Draft] = {}
 
     @asynccontextmanager
@@ -110,8 +115,20 @@ class Hub:
             self._keep(event)
             self._metrics.hear(event)
             if self._watchers or (self._followers and isinstance(event, NEWS)):
-                session, owner = self._sessions.get(event.thread) or await self._look_up(event.thread)
+                session, owner = await self._place_of(event)
                 self._pass_on(event, session, owner)
+
+    async def _place_of(self, event: Event) -> tuple[str, str]:
+        """The session in which it is told, and whose it is; what goes on in the background of one is told in none."""
+        if isinstance(event, TurnMoved):
+            self._sessions.pop(event.thread, None)
+            self._behind.pop(event.thread, None)
+            return event.session, event.owner
+        if behind := self._behind.get(event.thread):
+            if time.monotonic() < behind[0]:
+                return "", behind[1]
+            del self._behind[event.thread]
+        return self._sessions.get(event.thread) or await self._look_up(event.thread)
 
     def _forget(self) -> None:
         """It was too slow, or has failed, and cannot know what it has missed. The first time nobody watches yet."""
@@ -156,5 +173,8 @@ class Hub:
             row = (await self._agent.store.open(thread, MANY)).row
         except StoreError:  # whoever watches will see it in the log
             return "", ""
+        if background_number(row.spawned_by):
+            self._behind[thread] = time.monotonic() + BEHIND, row.owner
+            return "", row.owner
         self.note(thread, row.session, row.owner)
         return row.session, row.owner

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 
 from ...readings.visible import in_one_line
-from .skill import Skill
+from .skill import FILE, Skill
 from .unpack import Tree
 
 MOST = 12  # lines of a kind that are shown
 LONGEST = 160
 LOOKED_AT = 500_000  # bytes of one file
+IN_ALL = 1_000_000  # bytes of all of them: to look at all that may be in one could take a minute
 _SHELLS = {"", "sh", "bash", "shell", "console", "zsh", "terminal", "shell-session", "powershell", "bat", "cmd"}
 _ADDRESS = re.compile(r"\b(?:https?|ftp|wss?|ssh|git)://[^\s<>\"'`)\]}|]+", re.IGNORECASE)
 _SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".ts", ".rb", ".pl", ".ps1", ".bat", ".cmd", ".exe", ".so", ".dll")
@@ -55,9 +56,15 @@ def asked_for(skill: Skill, tree: Tree) -> list[str]:
 
 def warnings_of(tree: Tree) -> list[str]:
     """What a person should look at first."""
-    found = [f"{path}: {in_one_line(said)}" for path, text in _texts(tree) for said in _strange_in(text)][: 3 * MOST]
-    long = [path for path, file in tree.items() if len(file.content) > LOOKED_AT and b"\0" not in file.content[:8192]]
-    return [*found, *(f"{path}: only its first {LOOKED_AT:,} bytes were looked at" for path in long[:MOST])]
+    texts = dict(_texts(tree))
+    found = [f"{path}: {in_one_line(said)}" for path, text in texts.items() for said in _strange_in(text)][: 3 * MOST]
+    long = [path for path in texts if len(tree[path].content) > LOOKED_AT]
+    unseen = [path for path, file in tree.items() if path not in texts and _is_text(file.content)]
+    return [
+        *found,
+        *(f"{path}: only its first {LOOKED_AT:,} bytes were looked at" for path in long[:MOST]),
+        *([f"{len(unseen)} file(s) were not looked at, for there is so much: {_listed(unseen)}"] if unseen else ()),
+    ]
 
 
 def _strange_in(text: str) -> Iterator[str]:
@@ -82,9 +89,17 @@ def _runs_what_it_fetches(line: str) -> bool:
 
 
 def _texts(tree: Tree) -> Iterator[tuple[str, str]]:
-    for path, file in tree.items():
-        if b"\0" not in file.content[:8192]:
-            yield path, file.content[:LOOKED_AT].decode("utf-8", "replace")
+    """What is looked at: SKILL.md in any case, and the others from the shortest on, so that none hides many."""
+    room = IN_ALL
+    for path, file in sorted(tree.items(), key=lambda each: (each[0] != FILE, len(each[1].content))):
+        looked_at = file.content[:LOOKED_AT]
+        if _is_text(looked_at) and len(looked_at) <= room:
+            room -= len(looked_at)
+            yield path, looked_at.decode("utf-8", "replace")
+
+
+def _is_text(content: bytes) -> bool:
+    return b"\0" not in content[:8192]
 
 
 def _commands(text: str) -> list[str]:

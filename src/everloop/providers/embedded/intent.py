@@ -32,6 +32,13 @@ class Wish(Struct, frozen=True):
         return bool(self.deeds) or self.foreign
 
     @property
+    def to_remember(self) -> str:
+        """What is to be kept in mind, as it is said."""
+        found = None if self.files else words.REMEMBER.match(self.text.strip())
+        said = " ".join(found["what"].split()) if found else ""
+        return said[:1].upper() + said[1:]
+
+    @property
     def calculates(self) -> bool:
         text = _without_names(self.text)
         numbers = words.NUMBER.findall(text)

@@ -172,6 +172,7 @@ _CHANGING = (
     _changing("rename_file", ("path", "to"), "", "apply_patch", _move),
     _changing("delete_file", ("path",), "", "apply_patch", _delete),
     _changing("make_folder", ("path",), "", "run_python", _make_folder),
+    _changing("remember", ("text",), "", "remember", _same),
 )
 LITTLE = (*_READING, *_CHANGING)
 BY_NAME = {tool.name: tool for tool in LITTLE}

@@ -58,6 +58,8 @@ REPLY_ONLY = AllowedAnswer()
 def allowed(turn: TurnSoFar) -> AllowedAnswer:
     if turn.circles or len(turn.steps) >= _MOST_STEPS or turn.failures > 2:
         return REPLY_ONLY
+    if what := turn.wish.to_remember:
+        return _remember(turn, what)
     if turn.wish.foreign:
         return _anything(turn)
     for deed in ("copy", "rename", "delete", "write", "add", "remove", "edit", "run"):
@@ -117,6 +119,10 @@ def _places(turn: TurnSoFar, source: str, *, keeps_folder: bool) -> tuple[str, .
 def _ending(path: str) -> str:
     last = path.rpartition("/")[2]
     return f".{last.rpartition('.')[2]}" if "." in last else ""
+
+
+def _remember(turn: TurnSoFar, what: str) -> AllowedAnswer:
+    return (None if turn.tried("remember") else _must(_call(turn, "remember", text=what))) or REPLY_ONLY
 
 
 def _copy(turn: TurnSoFar) -> AllowedAnswer | None:

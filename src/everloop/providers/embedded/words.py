@@ -53,6 +53,11 @@ ASKED = _words(
     do (?:you|we|i|they|any|my|the|these|those)|have (?:you|i|we|they|any)|
     (?:can|could|would|will) (?!you\b|u\b|ya\b)\w+|any idea|i wonder|wondering)\b"""
 )
+REMEMBER = _words(
+    r"""(?:please\s+|pls\s+|(?:can|could|would|will) you (?:please )?|hey,?\s+|ok,?\s+|and\s+|also,?\s+)*
+    (?:remember|keep in mind|(?:don't|do not|never) forget)[,:]?\s+(?:for (?:me|later),?\s+)?(?:that\s+)?
+    (?!to\b|when\b|how\b|what\b|why\b|where\b|who\b|this\b|it\b|me\b|about\b|in\b|down\b)(?P<what>[^?]{3,400}?)[.!]*$"""
+)
 TELL = _words(r"^(?:tell|show|explain|describe|teach|remind|list|summari[sz]e|count|read|find|look|check|compare)\b")
 ABOUT_DOING = _words(
     r"""\bhow (?:to|do|does|can|could|would|should)\b|\bwhat (?:happens|would|will)\b|\bif (?:i|you|we)\b|

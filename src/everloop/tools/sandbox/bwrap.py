@@ -84,22 +84,25 @@ def _world(view: CommandView, own: Sequence[str]) -> Iterator[str]:
 
 def _folders(view: CommandView, own: Sequence[str]) -> Iterator[str]:
     """The folders of a view, with something empty over what is hidden in them or in the system's."""
-    workspace, hidden = os.path.realpath(view.workspace), [os.path.realpath(each) for each in view.hidden]
+    writable = [os.path.realpath(each) for each in (view.workspace, *view.writable)]
+    hidden = [os.path.realpath(each) for each in view.hidden]
     readable = [os.path.realpath(each) for each in (*view.readable, *(python()[1] if view.network else ()))]
-    binds = [*(("--ro-bind", folder) for folder in readable), ("--bind", workspace)]
+    binds = [*(("--ro-bind", folder) for folder in readable), *(("--bind", folder) for folder in writable)]
     inner = [bind for bind in binds if any(is_within(bind[1], each) for each in hidden)]
     for how, folder in binds:
         if (how, folder) not in inner:
             yield from _bound(how, folder)
-    if ("--bind", workspace) not in inner:
-        yield from _held(workspace, view.hidden, own)
-    covered = [place for each in hidden for place in _places(each, (*SYSTEM, *readable, workspace))]
+    for folder in writable:
+        if ("--bind", folder) not in inner:
+            yield from _held(folder, view.hidden, own)
+    covered = [place for each in hidden for place in _places(each, (*SYSTEM, *readable, *writable))]
     for place in covered:
         yield from ("--tmpfs", place) if os.path.isdir(place) else ("--ro-bind", "/dev/null", place)
     for how, folder in inner:
         yield from _bound(how, folder)
-    if ("--bind", workspace) in inner:
-        yield from _held(workspace, (), own)
+    for folder in writable:
+        if ("--bind", folder) in inner:
+            yield from _held(folder, (), own)
     for place in covered:
         if os.path.isdir(place):
             yield from ("--remount-ro", place)

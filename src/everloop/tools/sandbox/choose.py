@@ -39,9 +39,9 @@ class Landlock:
 
     def order(self, job: CommandSpec, folder: Path) -> dict[str, Any]:
         refuse_exposed(job.view)
-        workspace = os.path.realpath(job.view.workspace)
+        writable = [os.path.realpath(folder) for folder in (job.view.workspace, *job.view.writable)]
         readable = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *map(str, job.view.readable)]
-        for seen in (workspace, *readable):
+        for seen in (*writable, *readable):
             real = os.path.realpath(seen)
             if inside := [path for path in job.view.hidden if is_within(os.path.realpath(path), real)]:
                 raise ToolError(
@@ -62,7 +62,7 @@ class Landlock:
             "inode": job.inode,
             "env": {**job.env, **own},
             "readable": [*readable, script],
-            "writable": [workspace, temporary],
+            "writable": [*writable, temporary],
             "make": [temporary],
         }
 

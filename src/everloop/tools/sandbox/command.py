@@ -1,4 +1,4 @@
-"""A command that the runner looks after: what it says, and whether it may go on."""
+"""What the runner looks after: whether it may go on, and what a command says."""
 
 import time
 
@@ -16,32 +16,20 @@ _OF_THE_SANDBOX = 4  # processes
 _SHARE = 20  # a machine of whose memory less than this part is available has none to spare
 
 
-class RunningCommand:
-    """One that runs, or is about to. What it adds to the file systems of `folders` is bounded."""
+class RunningJob:
+    """A process with all that it starts. What it adds to the file systems of `folders` is bounded."""
 
-    def __init__(self, folder: str, order: "dict[str, Any]", started: "Started", folders: list[str]) -> None:
-        self.folder = folder
-        self.limits: dict[str, Any] = order["limits"]
+    def __init__(self, limits: "dict[str, Any]", started: "Started", folders: list[str]) -> None:
+        self.limits = limits
         self.started = started
-        self.tape = spool.OutputSpool(folder, self.limits["output"])
         self.begun = time.monotonic()
-        self.touched = self.begun  # when it last said or was asked something
-        self.told = 0.0
-        self.dirty = False
         self.why = "exited"
-        self.listeners: list[WorkerConnection] = []
         self._machine = usage.Machine()
         self._shared = self._machine.shared
         self._disks = disks(folders)
 
     def overdue(self, now: float, machine: usage.Machine) -> str:
         """Why it has to end now; empty if it may go on."""
-        if self.limits["seconds"] and now - self.begun > self.limits["seconds"]:
-            return "time"
-        if self.limits["idle"] and now - self.touched > self.limits["idle"]:
-            return "idle"
-        if self.tape.size > self.limits["flood"]:
-            return "flood"
         return self._too_large(machine) or self._too_much_on_disk()
 
     def end(self, why: str) -> None:
@@ -72,6 +60,28 @@ class RunningCommand:
             return ""
         found = (disk.exceeded(most[0], most[1], self.started.written) for disk in self._disks)
         return next(filter(None, found), "")
+
+
+class RunningCommand(RunningJob):
+    """A command that runs, or is about to."""
+
+    def __init__(self, folder: str, order: "dict[str, Any]", started: "Started", folders: list[str]) -> None:
+        super().__init__(order["limits"], started, folders)
+        self.folder = folder
+        self.tape = spool.OutputSpool(folder, self.limits["output"])
+        self.touched = self.begun  # when it last said or was asked something
+        self.told = 0.0
+        self.dirty = False
+        self.listeners: list[WorkerConnection] = []
+
+    def overdue(self, now: float, machine: usage.Machine) -> str:
+        if self.limits["seconds"] and now - self.begun > self.limits["seconds"]:
+            return "time"
+        if self.limits["idle"] and now - self.touched > self.limits["idle"]:
+            return "idle"
+        if self.tape.size > self.limits["flood"]:
+            return "flood"
+        return super().overdue(now, machine)
 
 
 def is_short_of_memory(began: usage.Machine, now: usage.Machine) -> bool:

@@ -17,6 +17,7 @@ from ...errors import ToolError
 from ...ports.tools import CallContext
 from .choose import Confinement, choose_way
 from .door import Door, Line, RunnerAway, Talk
+from .elsewhere import Elsewhere
 from .outlet import Outlet, outlet_folder
 from .port import CommandSpec, OnOutput, Outcome, be_silent
 from .spool import ended_at, forget_folder, read_all, read_output
@@ -29,7 +30,7 @@ _TO_END = 10.0  # seconds in which a command that was told to end should be gone
 class SandboxedCommands:
     """The Sandbox of one home: what its commands say is kept in `spool`.
 
-    `shared` says that other machines drive the same threads: then a command that is unknown here may have been begun
+    With `elsewhere`, other machines may drive the same threads, and a command that is unknown here may have been begun
     there. Through `outlet` go those that may reach some hosts.
     """
 
@@ -37,13 +38,13 @@ class SandboxedCommands:
         self,
         spool: Path,
         choose: Callable[[], Awaitable[Confinement]] = choose_way,
-        shared: bool = False,
+        elsewhere: Elsewhere | None = None,
         door: Door | None = None,
         outlet: Outlet | None = None,
     ) -> None:
         self._spool = spool
         self._choose = choose
-        self._shared = shared
+        self._elsewhere = elsewhere
         self._door = door or Door(spool)
         self._outlet = outlet
         self._way: Confinement | None = None
@@ -70,6 +71,8 @@ class SandboxedCommands:
             "workspace": _real(job.view.workspace),
             **(await self.way()).order(job, self._folder(where)),
         }
+        if self._elsewhere:
+            await self._elsewhere.note()
         if self._outlet and job.view.network:
             await self._outlet.open(outlet_folder(self._spool, job.view.network))
         try:
@@ -89,7 +92,7 @@ class SandboxedCommands:
         where = self._where(context.thread, self.name(context, background))
         async with self._door.talk({"do": "find", **where}) as talk:
             line = await talk.hear()
-            if "never" in line and not self._shared:
+            if "never" in line and not (self._elsewhere and await self._elsewhere.is_possible()):
                 return None
             if background and "began" in line:
                 return Outcome("running")

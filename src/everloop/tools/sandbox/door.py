@@ -73,6 +73,7 @@ class Door:
         self._starting = asyncio.Lock()
         self._idle: list[Talk] = []
         self.limits = ""  # who holds commands to them, as the runner says
+        self._has_servers = False  # whether the runner knows how to run them
         self._complaint = b""  # of the last runner that was started
         self._presence: socket.socket | None = None  # the runner stays as long as someone is connected
 
@@ -92,6 +93,19 @@ class Door:
                 self._idle.append(talk)
             else:
                 talk.close()
+
+    async def connect(self) -> socket.socket:
+        """A connection of one's own for a server, not yet greeted. Raises ToolError when the runner cannot be had."""
+        self._idle.append(self._known() or await self._connect())
+        if not self._has_servers:
+            raise ToolError(
+                "the process that runs commands is that of an older everloop and knows no servers; it ends with the "
+                "last command that runs in the background"
+            )
+        try:
+            return self._socket()
+        except OSError as error:
+            raise ToolError(f"the process that runs commands has ended ({error.strerror})") from error
 
     def close(self) -> None:
         for talk in self._idle:
@@ -122,10 +136,11 @@ class Door:
     async def _greeted(self) -> Talk:
         talk = Talk(*await asyncio.open_unix_connection(sock=self._socket(), limit=_LONGEST_LINE))
         try:
-            self.limits = (await talk.hear()).get("limits", "")
+            hello = await talk.hear()
         except RunnerAway:
             talk.close()
             raise
+        self.limits, self._has_servers = hello.get("limits", ""), "duplex" in hello
         if self._presence is None:
             self._presence = self._socket()
         return talk

@@ -17,7 +17,7 @@ from ..home import identity_of
 from .port import CommandView
 from .view import SYSTEM, python
 
-OWN = ("files", "logs", "models", "run", "spool")  # folders in the home in which everloop works
+OWN = ("files", "logs", "mcp", "models", "run", "spool")  # folders in the home in which everloop works
 _LINKS = 40  # as the kernel
 _NOTHING = (-1, -1)
 
@@ -114,8 +114,9 @@ def _of_the_system() -> tuple[str, ...]:
 def refuse_exposed(view: CommandView) -> None:
     """Raises ToolError where what a view hides could be reached all the same."""
     for hidden in view.hidden:
-        if why := why_exposed(hidden, view.workspace, view.readable):
-            raise ToolError(why)
+        for folder in (view.workspace, *view.writable):
+            if why := why_exposed(hidden, folder, view.readable):
+                raise ToolError(why)
 
 
 def why_not_there(home: Path, workspace: Path) -> str:

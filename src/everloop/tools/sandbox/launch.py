@@ -95,6 +95,12 @@ class Started:
         else:
             _send(self.pidfds[0], signal.SIGTERM)
 
+    def let_go_of_pipes(self) -> None:
+        """Another speaks with it."""
+        for fd in (self.into, self.out, self.err):
+            os.close(fd)
+        self.into = self.out = self.err = -1
+
     def close(self) -> None:
         for fd in (*self.pidfds, self.out, self.err, self.into, self.info, self._block):
             if fd >= 0:
@@ -157,24 +163,29 @@ def pipes(background: bool) -> "tuple[Ends, Ends]":
 
 def supervised(order: "dict[str, Any]") -> Started:
     theirs, ours = pipes(order["background"])
+    runner = os.getpid()
     pid = os.fork()
     if not pid:
-        supervise(lambda: become(order), theirs)
+        supervise(lambda: become(order), theirs, runner)
     for fd in theirs:
         os.close(fd)
     return Started(pid, [os.pidfd_open(pid)], ours)
 
 
-def supervise(begin: "Callable[[], NoReturn]", theirs: "Ends", kept: int = -1) -> "NoReturn":
-    """The life of a supervisor: start the command, wait for it, end what it leaves behind, exit as it did."""
+def supervise(begin: "Callable[[], NoReturn]", theirs: "Ends", runner: int, kept: "tuple[int, ...]" = ()) -> "NoReturn":
+    """The life of a supervisor: start the command, wait for it, end what it leaves behind, exit as it did.
+
+    It ends with `runner`, which has begun it."""
     code = 127
     try:
         libc = ctypes.CDLL(None)
         libc.prctl(_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
         libc.prctl(_SUBREAPER, 1, 0, 0, 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+        if os.getppid() != runner:  # it died before it could be asked to tell
+            os._exit(code)
         os.setsid()
-        speak_through(theirs, (kept,))
+        speak_through(theirs, kept)
         child = os.fork()
         if not child:
             begin()

@@ -5,7 +5,7 @@ import os
 import stat
 import subprocess
 
-from . import seccomp
+from . import duplex, seccomp
 from .delegation import find_groups
 from .launch import UMASK, Started, pipes, supervised
 from .parked import Parking, descriptors
@@ -13,6 +13,8 @@ from .parked import Parking, descriptors
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
 if TYPE_CHECKING:
     from typing import Any
+
+    from .cgroup import Cgroup
 
 COUNTED = "counted, ten times a second"
 _DEVICES = {"null": 0x103, "zero": 0x105, "full": 0x107, "random": 0x108, "urandom": 0x109}
@@ -40,6 +42,33 @@ class Launcher:
         if self._parking and (started := self._parking.start(order)):
             return started
         return _in_bubblewrap(order, self._open_filter()) if order["way"] == "bwrap" else supervised(order)
+
+    def start_duplex(self, order: "dict[str, Any]") -> Started:
+        """Start a server. Raises OSError."""
+        group = self._limited_group(order["limits"])
+        try:
+            if order["way"] == "bwrap":
+                return duplex.start_in_bubblewrap(self._order_for_bubblewrap(order), self._open_filter(), group)
+            return duplex.start_supervised(order, group)
+        except OSError:
+            if self._parking and group:
+                self._parking.groups.remove(group)
+            raise
+
+    def _limited_group(self, limits: "dict[str, Any]") -> "Cgroup | None":
+        """None if there is none to be had."""
+        if not self._parking:
+            return None
+        try:
+            group = self._parking.groups.make()
+        except OSError:
+            return None
+        try:
+            group.limit(limits)
+        except OSError:
+            self._parking.groups.remove(group)
+            return None
+        return group
 
     def prepare(self) -> None:
         """Make ready for the next command, while nobody waits."""

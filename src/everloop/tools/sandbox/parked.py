@@ -76,11 +76,12 @@ class Parked:
         self._info, say_info, wait, self._block = (*os.pipe(), *os.pipe()) if rules >= 0 else (-1, -1, -1, -1)
         hears, self._order = os.pipe()
         self._inherited = (say_info, wait, rules)
+        runner = os.getpid()
         self._pid = os.fork()
         if not self._pid:
             if rules >= 0:
                 _wait_to_be_bubblewrap(group, hears, theirs, self._inherited)
-            supervise(lambda: _wait_to_be_a_command(group, hears), theirs, kept=hears)
+            supervise(lambda: _wait_to_be_a_command(group, hears), theirs, runner, kept=(hears,))
         for fd in (*theirs, hears, *self._inherited):
             if fd >= 0:
                 os.close(fd)
@@ -118,16 +119,20 @@ def _wait_to_be_bubblewrap(group: "Cgroup", hears: int, theirs: "Ends", inherite
     try:
         os.setsid()
         speak_through(theirs, (hears, *inherited))
-        order = _wait_in(group, hears)
-        for fd in inherited:
-            os.set_inheritable(fd, True)
-        hear_signals()
-        os.umask(UMASK)
-        os.execve(order["program"], order["argv"], order["env"])
+        become_bubblewrap(_wait_in(group, hears), inherited)
     except OSError as error:
         os.write(2, f"it could not be put into a control group, or started: {error}\n".encode())
     finally:
         os._exit(127)
+
+
+def become_bubblewrap(order: "dict[str, Any]", inherited: tuple[int, ...]) -> "NoReturn":
+    """Raises OSError."""
+    for fd in inherited:
+        os.set_inheritable(fd, True)
+    hear_signals()
+    os.umask(UMASK)
+    os.execve(order["program"], order["argv"], order["env"])
 
 
 def _wait_to_be_a_command(group: "Cgroup", hears: int) -> "NoReturn":

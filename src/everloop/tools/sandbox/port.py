@@ -27,7 +27,7 @@ class CommandLimits(Struct, frozen=True):
 
 
 class CommandView(Struct, frozen=True):
-    """What a command sees beside the system's programs: its workspace, to write, and folders to read.
+    """What a command sees beside the system's programs: its workspace and `writable`, to write, and folders to read.
 
     `hidden` are files and folders that it must not see even if they lie in the workspace. `network` are the hosts that
     it may reach.
@@ -37,6 +37,7 @@ class CommandView(Struct, frozen=True):
     readable: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
     network: tuple[str, ...] = ()
+    writable: tuple[Path, ...] = ()
 
 
 class CommandSpec(Struct, frozen=True):

@@ -21,6 +21,7 @@ from functools import partial
 
 from . import launch, portable, spool, usage
 from .command import RunningCommand
+from .duplex_jobs import DuplexJobs
 from .launcher import Launcher
 
 TYPE_CHECKING = False  # as in typing, which takes longer to load than all of this
@@ -44,11 +45,17 @@ class WorkerConnection:
         self.sock = sock
         self.heard = b""
         self.closed = False
-        self.tell({"hello": NAME, "limits": limits})
+        self.tell({"hello": NAME, "limits": limits, "duplex": True})
 
     def tell(self, line: "dict[str, Any]") -> None:
         try:
             self.sock.send(json.dumps(line).encode() + b"\n")
+        except OSError:
+            self.closed = True
+
+    def hand_over(self, line: "dict[str, Any]", fds: list[int]) -> None:
+        try:
+            socket.send_fds(self.sock, [json.dumps(line).encode() + b"\n"], fds)
         except OSError:
             self.closed = True
 
@@ -61,12 +68,13 @@ class Runner:
         self._listener = listener
         self._connections: set[WorkerConnection] = set()
         self._commands: dict[str, RunningCommand] = {}
+        self._servers = DuplexJobs(self._launcher, self._on, self._off)
         self._until = time.monotonic() + _FIRST
         self._watched = 0.0
         self._on(listener.fileno(), self._accept)
 
     def serve(self) -> None:
-        while self._connections or self._commands or time.monotonic() < self._until:
+        while self._connections or self._commands or self._servers or time.monotonic() < self._until:
             self._turn(self._patience())
             self._look_after()
         self._launcher.close()
@@ -77,6 +85,8 @@ class Runner:
             return _TELL
         if self._commands:
             return _WATCH
+        if self._servers:
+            return self._servers.PATIENCE
         return None if self._connections else max(0.0, self._until - time.monotonic())
 
     def _turn(self, patience: float | None) -> None:
@@ -122,6 +132,7 @@ class Runner:
         self._connections.discard(connection)
         for command in self._commands.values():
             command.listeners = [each for each in command.listeners if each is not connection]
+        self._servers.end(connection)
         connection.sock.close()
 
     def _obey(self, connection: WorkerConnection, order: "dict[str, Any]") -> None:
@@ -134,6 +145,10 @@ class Runner:
                 self._input(connection, order)
             case "stop":
                 self._stop(connection, order)
+            case "duplex":
+                self._servers.start(connection, order)
+            case "end":
+                self._servers.end(connection)
 
     def _start(self, connection: WorkerConnection, order: "dict[str, Any]") -> None:
         key = f"{order['thread']}/{order['name']}"
@@ -310,6 +325,7 @@ class Runner:
                 command.dirty, command.told = False, now
                 for connection in command.listeners:
                     connection.tell({"size": command.tape.size})
+        self._servers.look_after(now)
         if self._commands and now - self._watched >= _WATCH:
             self._watched = now
             machine = usage.Machine()

@@ -71,17 +71,17 @@ class Seatbelt:
 
 def profile(view: CommandView, temporary: str, script: str) -> str:
     """The rules for a command: these paths and no others, and no network."""
-    workspace, readable = _real(view.workspace), [*map(_real, view.readable)]
-    seen = (*_SYSTEM, *readable, workspace)
+    writable, readable = [*map(_real, (view.workspace, *view.writable))], [*map(_real, view.readable)]
+    seen = (*_SYSTEM, *readable, *writable)
     hidden = [path for path in map(_real, view.hidden) if any(path != each and is_within(path, each) for each in seen)]
     return "\n".join([
         _FIXED.rstrip(),
         f"(allow mach-lookup {_filters('global-name', _SERVICES)})",
         f"(allow file-read* {_filters('subpath', (*_SYSTEM, *readable, _real(script)))})",
         f"(allow file-read* file-write-data file-ioctl {_filters('literal', _DEVICES)})",
-        f"(allow file-read* file-write* {_filters('subpath', (workspace, _real(temporary)))})",
-        *_without(hidden, readable, (workspace, _real(temporary)), _real(script)),
-        *_held([step.path for path in view.hidden for step in passed_in(workspace, path)]),
+        f"(allow file-read* file-write* {_filters('subpath', (*writable, _real(temporary)))})",
+        *_without(hidden, readable, (*writable, _real(temporary)), _real(script)),
+        *_held([step.path for folder in writable for path in view.hidden for step in passed_in(folder, path)]),
         "(deny network*)",
         "",
     ])  # fmt: skip

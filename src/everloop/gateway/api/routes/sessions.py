@@ -95,6 +95,15 @@ ROUTES = (
     ),
     ApiRoute(
         "POST",
+        "/api/sessions/{id}/background",
+        "Let the turn that runs go on in the background, and its session in a copy from before it",
+        handle=sessions.background,
+        answers=shapes.Moved,
+        at=shapes.OfSession,
+        body=shapes.Nothing,
+    ),
+    ApiRoute(
+        "POST",
         "/api/sessions/{id}/edit",
         "Say something else instead of the last message",
         handle=sessions.edit,

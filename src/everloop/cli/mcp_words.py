@@ -1,0 +1,69 @@
+"""MCP servers and tools in the words of the command line."""
+
+import sys
+from collections.abc import Sequence
+
+from ..ports.mcp_rows import McpToolRow
+from ..readings.visible import in_one_line, visible
+from .table import table
+from .terminal import WrongUse, show_prompt
+
+EFFECTS = ("read", "idempotent", "unsafe")
+STATES = {
+    "off": "off",
+    "wrong": "wrong",
+    "idle": "not running",
+    "starting": "starting",
+    "running": "running",
+    "waiting": "failing",
+    "login": "needs a login",
+}
+TOOL_STATES = {
+    "allowed": "allowed",
+    "changed": "CHANGED since it was allowed",
+    "setup": "of another setup than was allowed",
+    "gone": "gone",
+    "new": "not allowed",
+    "hidden": "left out by the settings",
+    "collides": "left out: another tool has its name",
+}
+HINTS = {
+    "readOnlyHint": ("reads", "writes"),
+    "destructiveHint": ("destroys", "destroys nothing"),
+    "idempotentHint": ("can be repeated", ""),
+    "openWorldHint": ("reaches others", "stays inside"),
+}
+NOBODY_ASKED = "this is asked at a terminal; in a script say --yes"
+
+
+def tools_table(tools: Sequence[McpToolRow]) -> str:
+    rows = [(each.tool, each.effect.value, hints(each), in_one_line(each.description)[:80]) for each in tools]
+    return table(("TOOL", "EFFECT", "IT SAYS ITSELF", "DESCRIPTION"), rows)
+
+
+def hints(tool: McpToolRow) -> str:
+    said = (HINTS[hint][0 if value else 1] for hint, value in tool.hints.items() if hint in HINTS)
+    return ", ".join(filter(None, said)) or "–"
+
+
+def tool_lines(tool: McpToolRow) -> list[str]:
+    """All that is to be seen before somebody allows it."""
+    name = f" ({tool.name})" if tool.name else ""
+    used = f", used {tool.used} time(s)" if tool.used else ""
+    lines = [f"{in_one_line(tool.tool)}{name}: {TOOL_STATES[tool.state]}, {tool.effect.value}{used}"]
+    lines += [f"  it says itself: {hints(tool)}"] if tool.hints else []
+    lines += [f"  {line}" for line in visible(tool.description).splitlines()]
+    if tool.difference:
+        lines += ["  what has changed:", *(f"  {line}" for line in tool.difference.splitlines())]
+    elif tool.definition and tool.state != "allowed":
+        lines += [f"  {line}" for line in tool.definition.splitlines()]
+    return lines
+
+
+def is_sure(question: str, yes: bool) -> bool:
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise WrongUse(NOBODY_ASKED)
+    show_prompt(visible(question))
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
