@@ -43,7 +43,7 @@ bench: .venv/.test ## measure it beside a bare client
 
 # A stamp says for which pyproject.toml and Makefile its extras were installed. Nothing is ever taken out of .venv, so
 # both stamps can share it, and what the tests need includes all that a chat needs.
-CHAT = local,images,documents,web,channels,recall,mcp
+CHAT = local,chat,images,documents,web,channels,recall,mcp
 TESTS = dev,walk,postgres,gateway,s3,matrix-e2ee,$(CHAT)
 
 .venv/.run: pyproject.toml Makefile | .venv/bin/python
