@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .ports.tools import Picture as Picture
     from .ports.tools import Shown as Shown
     from .ports.tools import Tool as Tool
+    from .readings.brought_commands import CommandCall as CommandCall
+    from .readings.brought_commands import slash_command as slash_command
     from .tools.decorator import tool as tool
 
 __version__ = "0.1.0"
@@ -61,6 +63,7 @@ _ROOMS = {
     "Usage": "core.prompt",
     **dict.fromkeys(("Effect", "Risk"), "core.tool"),
     **dict.fromkeys(("CallContext", "Picture", "Shown", "Tool"), "ports.tools"),
+    **dict.fromkeys(("CommandCall", "slash_command"), "readings.brought_commands"),
     "tool": "tools.decorator",
 }
 

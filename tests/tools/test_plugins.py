@@ -12,13 +12,14 @@ from aiohttp import web
 from msgspec import Struct
 
 import everloop
+from everloop.core.people import Role
 from everloop.ports.tools import CallContext
-from everloop.testing import Call, Line, Say, Shown
+from everloop.testing import Call, Line, Say, ScriptedModel, Shown
 from everloop.testing.model_server import ModelServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples/weather_tool"
 GREET = """
-from everloop import Effect, Role, tool
+from everloop import CommandCall, Effect, Role, ToolError, slash_command, tool
 
 @tool(Effect.READ, permission=Role.USER)
 async def greet(name: str) -> str:
@@ -35,11 +36,40 @@ async def unspeakable() -> str:
     '''Have a name that no host takes.'''
     return ""
 
+@slash_command("/wave", takes="[NAME]")
+async def wave(call: CommandCall) -> str:
+    '''Wave at someone.
+
+    No model is asked.'''
+    if call.text == "nobody":
+        raise ToolError("there is nobody to wave at")
+    return f"{call.author} ({call.role.name.lower()}) waves at {call.text or 'all'}, in {call.session}"
+
+@slash_command("/stumble")
+async def stumble(call: CommandCall) -> str:
+    '''Fail.'''
+    return str(1 // 0)
+
+@slash_command("/leave")
+async def leave(call: CommandCall) -> str:
+    '''Try to end the program.'''
+    raise SystemExit("gone")
+
+@slash_command("/secret", role=Role.ADMIN)
+async def secret(call: CommandCall) -> str:
+    '''Tell what users are not told.'''
+    return "told"
+
+waves = [greet, wave, stumble, leave, secret]
+
 def plain(): pass
 both = [greet]
 mixed = [greet, plain]
 nothing = []
 """
+
+
+NO_TOOL = "is no tool; a plugin is what `@everloop.tool` or `@everloop.slash_command` makes, or a list of these"
 
 
 class Ran(Struct):
@@ -117,9 +147,9 @@ async def test_what_the_settings_do_not_name_is_not_even_loaded(house: House):
         ("broken", "'broken' cannot be loaded (ModuleNotFoundError: No module named 'no_such_module_here')"),
         ("exits", "'exits' cannot be loaded (SystemExit: I give up)"),
         ("void", "'void' cannot be loaded (AttributeError: module 'greetings' has no attribute 'void')"),
-        ("plain", "'plain' is no tool; a plugin is what `@everloop.tool` makes, or a list of it"),
-        ("mixed", "'mixed' is no tool; a plugin is what `@everloop.tool` makes, or a list of it"),
-        ("nothing", "'nothing' is no tool; a plugin is what `@everloop.tool` makes, or a list of it"),
+        ("plain", f"'plain' {NO_TOOL}"),
+        ("mixed", f"'mixed' {NO_TOOL}"),
+        ("nothing", f"'nothing' {NO_TOOL}"),
         ("impostor", "'impostor' brings a tool 'read_file', and there is one of this name already"),
         ("unspeakable",
          "'unspeakable' brings a tool 'two words'; a name has up to 64 letters (a to z), digits, _ and -"),
@@ -151,6 +181,50 @@ async def test_the_same_name_twice_is_one_tool_and_two_plugins_with_one_tool_cla
     assert await house.ask("hi", "greet,greet") == Ran(0, "hello\n", "")
     sentence = "'both' brings a tool 'greet', and there is one of this name already"
     assert await house.ask("hi", "greet,both") == Ran(1, "", f"everloop: tools.plugins: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("/wave Ann", "owner (owner) waves at Ann, in cli:direct"),
+        ("/wave", "owner (owner) waves at all, in cli:direct"),
+        ("/wave nobody", "/wave: there is nobody to wave at"),
+        ("/leave", "/leave: it tried to end the program it runs in (SystemExit: gone); it was kept from that"),
+        ("/stumble", "/stumble failed. The details are in the log: everloop logs"),
+        ("/stumble over", "/stumble stands alone. To say this to the model, begin with //stumble."),
+        ("/wavve", "There is no /wavve. Did you mean /wave? /help shows what there is. To say this to the model, begin "
+                   "with //wavve."),
+    ],
+)  # fmt: skip
+async def test_a_command_of_another_package_is_answered_by_no_model(house: House, text: str, told: str):
+    house.install("greetings", GREET, waves="greetings:waves")
+    ran = await house.ask(text, "waves")
+    assert (ran.status, ran.out, house.model.calls) == (0, f"{told}\n", 0)
+
+
+async def test_help_tells_of_the_commands_of_other_packages(house: House):
+    house.install("greetings", GREET, waves="greetings:waves")
+    lines = (await house.ask("/help", "waves")).out.splitlines()
+    assert lines[-4:-2] == ["/wave [NAME] — Wave at someone.", "/stumble — Fail."]
+    assert "/wave" not in (await house.ask("/help")).out
+
+
+async def test_a_command_is_for_its_role_and_above(house: House, tmp_path: Path):
+    house.install("greetings", GREET, waves="greetings:waves")
+    sys.path.insert(0, str(house.site))
+    try:
+        plugins = {"tools": {"plugins": ["waves"]}}
+        async with everloop.open(
+            tmp_path / "home", provider=ScriptedModel([]), settings=plugins, roles={"web:anna": Role.USER}
+        ) as agent:
+            told = (await agent.ask("/secret", "api:one")).content
+            anna = agent.user("web:anna")
+            refused = (await anna.ask("/secret", "web:anna")).content
+            helped = (await anna.ask("/help", "web:anna")).content
+    finally:
+        sys.path.remove(str(house.site))
+    assert (told, refused) == ("told", "/secret is not for users: it needs an admin.")
+    assert ("/wave [NAME]" in helped, "/secret" in helped) == (True, False)
 
 
 @pytest.fixture

@@ -303,6 +303,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         heartbeat=heartbeats,
         tasks=lambda: task_limits(live.now.settings.agents),
         mcp=builder.mcp,
+        brought=lambda: live.now.toolset.slash,
     )
     longest = settings.agents.defaults.max_message_chars
     consolidation = HouseConsolidation(
@@ -364,6 +365,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         bus=bus,
         storage=storage,
         inbox=inbox,
+        commands=commands,
         lanes=lanes,
         approvals=approvals,
         memory=memory,

@@ -13,6 +13,7 @@ from msgspec import structs
 from ..core.decide import Steering
 from ..core.mail import Address, Inbound, Outbound, Said, Stop, reply_key
 from ..core.message import Part, text_of
+from ..core.people import Role
 from ..core.turn import Finished
 from ..errors import Fenced, MailRefused, NoFile, TurnFailed
 from ..ports import Feed, FileRecord, Files
@@ -23,6 +24,7 @@ from ..ports.jobs import TaskState
 from ..ports.permission import Allowance, Grant
 from ..ports.permission import Approval as Approval
 from ..ports.rows import Receipt, ThreadRow
+from ..readings.commands import SlashCommand
 from ..runtime.askers import Askers
 from ..runtime.lanes import Begun
 from ..runtime.supervisor import Supervised
@@ -59,6 +61,7 @@ class Agent:
         self._supervisor = house.supervisor
         self._bus = house.bus
         self._inbox = house.inbox
+        self._commands = house.commands
         self._lanes = house.lanes
         self._approvals = house.approvals
         self._shown = house.shown
@@ -98,6 +101,10 @@ class Agent:
     def problem(self) -> str:
         """Why the settings as they are by now are not in force, if that is so."""
         return self._live.problem
+
+    def commands_for(self, role: Role) -> list[SlashCommand]:
+        """The slash commands that someone of this role may use, those of plugins among them."""
+        return self._commands.known(role)
 
     def tasks(self) -> list[TaskState]:
         """What runs for as long as the house is open, as it stands."""

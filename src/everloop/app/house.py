@@ -10,6 +10,7 @@ from ..ports.channel import Hook, Traits
 from ..runtime.acknowledgements import Acknowledgements
 from ..runtime.allotments import Allotments
 from ..runtime.approvals import Approvals
+from ..runtime.commands import SlashCommands
 from ..runtime.deletions import Deletions
 from ..runtime.erasures import Erasures
 from ..runtime.heartbeat_desk import HeartbeatDesk
@@ -33,6 +34,7 @@ class House(Struct, frozen=True, kw_only=True):
     bus: Bus
     storage: FileStorage
     inbox: Inbox
+    commands: SlashCommands
     lanes: Lanes
     approvals: Approvals
     memory: MemoryBook

@@ -5,13 +5,13 @@ What a tool needs is made when it is first used: a house in which nobody searche
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -44,6 +44,7 @@ from ..ports.memory import FactFinder
 from ..ports.outbox import SentAnswers
 from ..ports.skills import SkillFolders
 from ..ports.tools import CallContext, Tool
+from ..readings.brought_commands import BroughtCommand
 from ..readings.found_tools import ESSENTIAL
 from ..runtime.calls import LONGEST_RESULT, Kit
 from ..runtime.clock import MACHINE
@@ -76,14 +77,11 @@ from ..tools.undo_file import UndoFile
 from ..tools.web_fetch import web_fetch_tool
 from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
-from .brought_tools import NAME, BroughtTools, Joined
+from .brought_tools import BroughtTools, Joined
 from .later_memory import LaterMemory, MemoryChanged
+from .plugins import PluggedIn, plugged_in
 from .subagents import plain_profile, profiles_of
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint  # takes its time, and few have plugins
-
-PLUGINS = "everloop.tools"  # the group of entry points
 PEOPLE = 500  # whose tools are kept ready
 _LONGEST_FOLDER = 60  # characters, so that no hash is taken for a name
 
@@ -101,6 +99,7 @@ class Toolset(Struct, frozen=True):
     place: str  # the name of the workspace
     built_in: frozenset[str] = frozenset()  # the names of all that there are, also of those that were left out
     personal: tuple[Tool, ...] = ()  # for those who keep credentials
+    slash: Mapping[str, BroughtCommand] = {}  # commands that plugins bring
 
     def kit(self, given: Iterable[Tool] = (), longest: int = LONGEST_RESULT) -> Kit:
         """These tools, and what a program has brought, as they are run."""
@@ -224,11 +223,12 @@ def build_tools(
     there_are = frozenset({tool.spec.name for tool in built_in} | {"web_search"})  # which needs an engine
     built_in = _enabled(built_in, chosen.disabled)
     names = {tool.spec.name for tool in built_in}
-    plugged = plugged_in(chosen.plugins, names) if chosen.plugins else ()
+    plugged = plugged_in(chosen.plugins, names) if chosen.plugins else PluggedIn()
     after = (UndoFile(seen, files), FileKeeper(seen, files))
     large, place = frozenset(names - ESSENTIAL), place_of(workspace)
     enabled = tuple(tool for tool in for_credentials if not _is_disabled(tool, chosen.disabled))
-    return Toolset((*built_in, *plugged), large, commands, (web, searched), *after, place, there_are, enabled)
+    tools, slash = (*built_in, *plugged.tools), plugged.commands
+    return Toolset(tools, large, commands, (web, searched), *after, place, there_are, enabled, slash)
 
 
 class Kits:
@@ -393,52 +393,3 @@ def _search_keys(search: Search, environ: Mapping[str, str]) -> dict[str, str]:
         "brave": given.get("brave") or environ.get("BRAVE_API_KEY", ""),
         "tavily": given.get("tavily") or environ.get("TAVILY_API_KEY", ""),
     }
-
-
-def plugged_in(names: Iterable[str], taken: Iterable[str]) -> tuple[Tool, ...]:
-    """The tools that other packages bring under these names. Raises SettingsError when one cannot be had."""
-    from importlib.metadata import entry_points
-
-    there = sorted(entry_points(group=PLUGINS), key=lambda point: point.name)
-    seen = set(taken)
-    tools: list[Tool] = []
-    for name in dict.fromkeys(names):
-        for tool in _tools_in(name, _loaded(name, [point for point in there if point.name == name], there)):
-            _check_name(name, tool.spec.name, seen)
-            seen.add(tool.spec.name)
-            tools.append(tool)
-    return tuple(tools)
-
-
-def _loaded(name: str, found: Sequence["EntryPoint"], there: Iterable["EntryPoint"]) -> Any:
-    if not found:
-        known = ", ".join(dict.fromkeys(point.name for point in there))
-        raise SettingsError(
-            f"tools.plugins: no package brings {name!r}; {f'there is: {known}' if known else 'none is installed'}"
-        )
-    if len(found) > 1:
-        packages = " and ".join(sorted(point.dist.name if point.dist else point.value for point in found))
-        raise SettingsError(f"tools.plugins: {name!r} comes from two packages, {packages}; uninstall one of them")
-    try:
-        return found[0].load()
-    except BaseException as error:  # a stranger's code runs here, and may try to end the program
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise SettingsError(f"tools.plugins: {name!r} cannot be loaded ({why})") from error
-
-
-def _tools_in(name: str, loaded: Any) -> list[Tool]:
-    tools = [loaded] if isinstance(loaded, Tool) else list(loaded) if isinstance(loaded, list | tuple) else []
-    if not tools or not all(isinstance(tool, Tool) for tool in tools):
-        raise SettingsError(
-            f"tools.plugins: {name!r} is no tool; a plugin is what `@everloop.tool` makes, or a list of it"
-        )
-    return tools
-
-
-def _check_name(plugin: str, name: str, taken: Collection[str]) -> None:
-    if name in taken:
-        raise SettingsError(f"tools.plugins: {plugin!r} brings a tool {name!r}, and there is one of this name already")
-    if not NAME.fullmatch(name):  # one that a host does not know how to write would fail every call to a model
-        raise SettingsError(
-            f"tools.plugins: {plugin!r} brings a tool {name!r}; a name has up to 64 letters (a to z), digits, _ and -"
-        )

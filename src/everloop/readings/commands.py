@@ -8,7 +8,7 @@ costs or tells what is not a guest's is not for guests. This file only says so; 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -274,9 +274,9 @@ def scope_of(text: str) -> str:
     return found.right_to(rest_of(text)).scope if found else ""
 
 
-def listed(role: Role) -> list[str]:
-    """The commands that someone of this role may use, a line for each."""
-    return [_line(each.name, each.takes, each.help) for each in COMMANDS.values() if each.right.least <= role]
+def listed(commands: Iterable[SlashCommand]) -> list[str]:
+    """What each is for, a line for each."""
+    return [_line(each.name, each.takes, each.help) for each in commands]
 
 
 def words_described(command: SlashCommand, first: str, role: Role) -> list[str]:

@@ -1,6 +1,6 @@
 """Slash commands that are understood in every channel, whatever the model is doing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct, structs
@@ -20,6 +20,7 @@ from ..ports.rows import COUNT, Action, SpentRow
 from ..ports.schedules import Schedules
 from ..ports.skills import SkillBook
 from ..ports.tasks import Tasks
+from ..readings.brought_commands import BroughtCommand, CommandCall
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
 from ..readings.commands import find as find_command
 from ..readings.grants import described, extent
@@ -29,6 +30,7 @@ from ..readings.questions import question_of
 from .allotments import Allotments
 from .approvals import Approvals
 from .background import BackgroundCommands
+from .brought_commands import answer_to
 from .budgets import BudgetRules
 from .children import TaskLimits
 from .clock import MACHINE
@@ -53,6 +55,7 @@ LEAST, LEAST_TOKENS = 4, 450  # messages that are worth a summary, and how long 
 BLOCKED = "You are blocked here: nothing that you say is heard."
 ANSWERED = "Somebody else has answered this already."
 ALONE = "What you may spend is nobody else's business, so I say it only where we are alone."
+TO_THE_MODEL = "To say this to the model, begin with /{}."
 LEAST_AGAIN = 1800  # the same, where there is a summary already
 
 
@@ -93,8 +96,11 @@ class SlashCommands:
         heartbeat: HeartbeatDesk | None = None,
         tasks: Callable[[], TaskLimits] = TaskLimits,
         mcp: ListsMcp | None = None,
+        brought: Callable[[], Mapping[str, BroughtCommand]] = dict,
     ) -> None:
+        """`brought` are the commands of plugins."""
         self._store = store
+        self._brought = brought
         self._budgets = budgets or Allotments(store, BudgetRules)
         self._clock = clock
         self._people = people
@@ -118,6 +124,11 @@ class SlashCommands:
         """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
         return find_command(text)
 
+    def known(self, role: Role) -> list[SlashCommand]:
+        """Those that someone of this role may use, the plugins' last."""
+        every = (*COMMANDS.values(), *(each.command for each in self._brought().values()))
+        return [each for each in every if each.right.least <= role]
+
     async def work_out(self, command: SlashCommand, inbound: Inbound, letter: Said) -> CommandEffect:
         """What it comes to; nothing has happened yet."""
         role = await self._people.role(letter.author)
@@ -128,13 +139,20 @@ class SlashCommands:
 
     async def _work_out(self, command: SlashCommand, inbound: Inbound, letter: Said, role: Role) -> CommandEffect:
         rest = rest_of(text_of(letter.parts))
-        if command.name not in COMMANDS or (rest and not command.takes):
-            return CommandEffect(inbound, "none", misunderstood(command.name, role))
+        brought = self._brought().get(command.name)
+        command = brought.command if brought else command
+        if command.name not in COMMANDS and not brought:
+            return CommandEffect(inbound, "none", misunderstood(command.name, self.known(role)))
+        if rest and not command.takes:
+            return CommandEffect(inbound, "none", f"{command.name} stands alone. {TO_THE_MODEL.format(command.name)}")
         if role < Role.GUEST:
             return CommandEffect(inbound, "none", BLOCKED)
         if role < (least := command.right_to(rest).least):
             typed = f"{command.name} {rest.partition(' ')[0].lower()}" if command.right.least <= role else command.name
             return CommandEffect(inbound, "none", f"{typed} is not for {role.name.lower()}s: it needs {_a(least)}.")
+        if brought:
+            call = CommandCall(rest, letter.author, role, str(inbound.address))
+            return CommandEffect(inbound, "none", await answer_to(call, brought))
         match command.name:
             case "/new":
                 return CommandEffect(inbound, "new", "New session started.")
@@ -204,7 +222,7 @@ class SlashCommands:
                 rows = await self._store.spent(thread=row.id) if row else []
                 before = await self._store.taken_back(row.id) if row else []
                 return CommandEffect(inbound, "none", describe(rows, before))
-        return CommandEffect(inbound, "none", "\n".join(["everloop commands:", *listed(role)]))
+        return CommandEffect(inbound, "none", "\n".join(["everloop commands:", *listed(self.known(role))]))
 
     async def _pair(self, words: list[str], role: Role) -> str:
         if not words:
@@ -329,15 +347,13 @@ def _a(role: Role) -> str:
     return f"{'a' if role is Role.USER else 'an'} {role.name.lower()}"
 
 
-def misunderstood(name: str, role: Role) -> str:
-    """What is said to whoever types a command that there is not, or more than one takes: no model is asked."""
-    if name in COMMANDS:
-        return f"{name} stands alone. To say this to the model, begin with /{name}."
+def misunderstood(name: str, known: Sequence[SlashCommand]) -> str:
+    """What is said to whoever types a command that there is not: no model is asked."""
     from difflib import get_close_matches  # only a mistake needs it
 
-    near = get_close_matches(name, [each.name for each in COMMANDS.values() if each.right.least <= role], 1)
+    near = get_close_matches(name, [each.name for each in known], 1)
     perhaps = f"Did you mean {near[0]}? " if near else ""
-    return f"There is no {name}. {perhaps}/help shows what there is. To say this to the model, begin with /{name}."
+    return f"There is no {name}. {perhaps}/help shows what there is. {TO_THE_MODEL.format(name)}"
 
 
 def describe(rows: list[SpentRow], before: Sequence[SpentRow] = ()) -> str:

@@ -35,7 +35,8 @@ def typed(text: str) -> str:
     word = text.removeprefix("/").removeprefix("!").partition(" ")[0]
     if not text:
         return "/help"
-    return f"/{text.removeprefix('/').removeprefix('!')}" if f"/{word}" in COMMANDS else text
+    is_command = f"/{word}" in COMMANDS or text.startswith("/")  # plugins have commands, too
+    return f"/{text.removeprefix('/').removeprefix('!')}" if is_command else text
 
 
 def typable(text: str) -> str:

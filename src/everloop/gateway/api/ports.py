@@ -15,6 +15,7 @@ from ...ports.listening import ChannelRow
 from ...ports.remembering import OwnMemory
 from ...ports.schedules import Asker, Schedule, ScheduleRow, ScheduleRun
 from ...ports.skills import SkillInstaller
+from ...readings.commands import SlashCommand
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, McpAgent
 from .mcp_ports import McpBook
@@ -329,6 +330,8 @@ class ApiAgent(GatewayAgent, Protocol):
     async def stop_task(self, thread: str, by: str) -> int:
         """End the work at a task, and all that works for it; how many were stopped."""
         ...
+
+    def commands_for(self, role: Role) -> list[SlashCommand]: ...
 
     @property
     def live_settings(self) -> ChangeableSettings: ...

@@ -9,7 +9,7 @@ from ...core.decide import may_answer
 from ...core.people import Role
 from ...errors import GrantRefused, MailRefused
 from ...ports.permission import Approval, Grant
-from ...readings.commands import COMMANDS, SlashCommand
+from ...readings.commands import SlashCommand
 from ...readings.grants import MANY, described
 from ...readings.held import is_private
 from ..access.principal import Principal
@@ -42,7 +42,7 @@ async def me(call: ApiCall) -> ApiAnswer:
 async def commands(call: ApiCall) -> ApiAnswer:
     """Those that someone of this role may use, as /help tells them."""
     role = call.principal.role
-    return CommandList([_command(each, role) for each in COMMANDS.values() if each.right.least <= role])
+    return CommandList([_command(each, role) for each in call.agent.commands_for(role)])
 
 
 async def approvals(call: ApiCall) -> ApiAnswer:
