@@ -397,6 +397,26 @@ async def test_usage_shows_what_this_conversation_has_used_and_cost(house):
         assert await say(agent, "/usage") == "Nothing has been used in this conversation yet."
 
 
+async def test_a_restored_snapshot_brings_what_it_has_used_until_then(house):
+    used = "custom/a: {} call(s), {} tokens in ({} from the cache), {} out, ${}".format
+    inherited = "Up to where it branched off (a fork, a snapshot), in the conversation that it comes from:"
+    async with house(PRICES) as agent:
+        await agent.ask("one")
+        await agent.ask("two")
+        await agent.ask("/session snapshot here")
+        await agent.ask("three")
+        await agent.ask("/session restore here")
+        restored = await say(agent, "/usage")
+        await agent.ask("four")
+        gone_on = await say(agent, "/usage")
+        await agent.ask("/undo")
+        taken_back = await say(agent, "/usage")
+    two, one = used(2, "2,000", 800, 200, "0.0048"), used(1, "1,000", 400, 100, "0.0024")
+    assert (restored, gone_on) == (f"{inherited}\n{two}", f"{one}\n{inherited}\n{two}")
+    assert taken_back.splitlines()[0::2] == [one, inherited]
+    assert taken_back.splitlines()[-1] == two
+
+
 def test_usage_adds_up_days_and_says_what_is_missing():
     used = [SpentRow(day, "m", 1, USED, 0.5, unpriced) for day, unpriced in ((1, 0), (2, 1))]
     assert describe(used) == "m: 2 call(s), 2,000 tokens in (800 from the cache), 200 out, more than $1.0000"

@@ -8,6 +8,7 @@ from everloop.core.message import said
 from everloop.core.prompt import Usage
 from everloop.core.tool import ToolCall
 from everloop.ports import Store
+from everloop.ports.conversation import Branch
 from everloop.ports.rows import Commit, Lease, Spent, UsedRow
 
 USED = Usage(input=100, output=10, cache_read=40)
@@ -39,6 +40,17 @@ async def test_it_is_told_by_person_channel_job_and_tool(store: Store):
     assert short(await store.used("day", 0)) == [("", 3, 300, 1.0, 1)]
     # By tool: its calls, and what the answers cost that made them.
     assert short(await store.used("tool", 0)) == [("exec", 3, 200, 1.0, 0), ("grep", 1, 100, 0.5, 0)]
+
+
+async def test_a_branch_tells_what_was_used_up_to_where_it_goes_on(store: Store):
+    await turn(store, "web:1", "anna")
+    row = await store.session("web:1")
+    assert row is not None
+    letter = Said(said("/session fork"), "anna", "web:1")
+    branch = Branch("copy", first=3, parent=row.id, at=2)
+    await store.command(Inbound(Address.parse("web:1"), "fork", letter, "anna"), branch, "")
+    ((calls, input),) = [(each.calls, each.usage.input) for each in await store.inherited("copy")]
+    assert ((calls, input), await store.inherited(row.id)) == ((1, 100), [])
 
 
 async def test_of_one_person_nothing_is_anothers(store: Store):

@@ -21,3 +21,7 @@ class Ledger(Protocol):
     async def taken_back(self, thread: str) -> list[SpentRow]:
         """What was used, by model, in the conversations that this one stands for: what was said last in them has been
         taken back, or said in other words."""
+
+    async def inherited(self, thread: str) -> list[SpentRow]:
+        """What was used, by model, for what it has from the conversations that it branched off, which go on counting
+        it."""

@@ -221,7 +221,8 @@ class SlashCommands:
                 row = await self._store.session(str(inbound.address))
                 rows = await self._store.spent(thread=row.id) if row else []
                 before = await self._store.taken_back(row.id) if row else []
-                return CommandEffect(inbound, "none", describe(rows, before))
+                inherited = await self._store.inherited(row.id) if row else []
+                return CommandEffect(inbound, "none", describe(rows, before, inherited))
         return CommandEffect(inbound, "none", "\n".join(["everloop commands:", *listed(self.known(role))]))
 
     async def _pair(self, words: list[str], role: Role) -> str:
@@ -356,9 +357,10 @@ def misunderstood(name: str, known: Sequence[SlashCommand]) -> str:
     return f"There is no {name}. {perhaps}/help shows what there is. {TO_THE_MODEL.format(name)}"
 
 
-def describe(rows: list[SpentRow], before: Sequence[SpentRow] = ()) -> str:
-    """What a conversation has used, a line for each model. `before` was used for what it stands for now."""
-    if not rows and not before:
+def describe(rows: list[SpentRow], before: Sequence[SpentRow] = (), inherited: Sequence[SpentRow] = ()) -> str:
+    """What a conversation has used, a line for each model. `before` was used for what it stands for now,
+    `inherited` for what it has from another."""
+    if not rows and not before and not inherited:
         return "Nothing has been used in this conversation yet."
     lines = [_line(row) for row in _by_model([*before, *rows])]
     if before:
@@ -367,6 +369,9 @@ def describe(rows: list[SpentRow], before: Sequence[SpentRow] = ()) -> str:
             f"Of this, {calls} call(s), {price}, were before something was taken back or said in other words (/undo, "
             "/session edit, /session regenerate): what was spent stays spent."
         )
+    if inherited:
+        lines += ["Up to where it branched off (a fork, a snapshot), in the conversation that it comes from:"]
+        lines += [_line(row) for row in _by_model([*inherited])]
     return "\n".join(lines)
 
 
