@@ -22,7 +22,10 @@ async def turn(store: Store, session: str, owner: str, *tools: str, cost: float 
     entries = (UserSaid(said("hi"), owner, session, receipt.id), ModelSaid("", calls, USED, model="m", cost=cost))
     head = (await store.open(receipt.thread)).row.head
     spent = Spent(head + 2, "m", USED, cost)
-    await store.commit(Lease(receipt.thread, 0, head), Commit(entries, absorbed=(receipt.id,), usage=(spent,)))
+    commit = Commit(
+        entries, absorbed=(receipt.id,), ended=[(receipt.id, head + 2)], usage=(spent,), release=True, state="resting"
+    )
+    await store.commit(Lease(receipt.thread, 0, head), commit)
 
 
 def short(rows: list[UsedRow]) -> list[tuple[str, int, int, float, int]]:
@@ -88,7 +91,10 @@ async def test_what_was_paid_with_a_key_of_ones_own_is_told_apart(store: Store):
         ModelSaid("", calls, USED, model="m", cost=2.0, own=True),
     )
     spent = Spent(head + 2, "m", USED, 2.0, own=True)
-    await store.commit(Lease(receipt.thread, 0, head), Commit(entries, absorbed=(receipt.id,), usage=(spent,)))
+    commit = Commit(
+        entries, absorbed=(receipt.id,), ended=[(receipt.id, head + 2)], usage=(spent,), release=True, state="resting"
+    )
+    await store.commit(Lease(receipt.thread, 0, head), commit)
     rows = [(await store.used(by, 0))[0] for by in ("person", "tool")]
     rows += [(await store.spent())[0]]  # type: ignore[list-item]
     assert [(row.calls, row.cost, row.unpriced, row.own_calls, row.own_cost) for row in rows] == [
