@@ -49,9 +49,8 @@ class BroughtTools:
 
 def _version(source: ToolSource) -> object:
     try:
-        with contained():
-            return source.version
-    except Exception:  # a stranger's code runs here
+        return source.version
+    except BaseException:  # a stranger's code runs here, and may try to end the program; `contained` is slow for each turn
         _log.warning("%s cannot tell whether its tools have changed", type(source).__name__, exc_info=True)
         return None
 
