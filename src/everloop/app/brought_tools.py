@@ -50,7 +50,7 @@ class BroughtTools:
 def _version(source: ToolSource) -> object:
     try:
         return source.version
-    except BaseException:  # a stranger's code runs here, and may try to end the program; `contained` is slow for each turn
+    except BaseException:  # a stranger's code runs here, and may try to end the program
         _log.warning("%s cannot tell whether its tools have changed", type(source).__name__, exc_info=True)
         return None
 
