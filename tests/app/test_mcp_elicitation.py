@@ -13,6 +13,7 @@ from everloop.app import open_desk
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import OWNER, Role
+from everloop.ports.events import ToolOutput
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel
 from tests.tools.mcp.wires import EVIL, tool
 
@@ -109,6 +110,17 @@ async def test_where_nobody_is_there_nobody_is_asked(tmp_path: Path):
         await agent.tell(saying("buy", "e1", unattended=True))
         await shown(channel, '{"action": "decline"}')
     assert not any("asks you" in each.text for each in channel.sends)
+
+
+async def test_who_watches_a_conversation_that_is_on_no_channel_is_asked_beside_the_call(tmp_path: Path):
+    async with shop(tmp_path, RecordingChannel("fake")) as agent:
+        asked = []
+        async for event in agent.stream("buy", "cli:direct", attended=True):
+            if isinstance(event, ToolOutput) and event.asks:
+                asked.append(event.text)
+                told = await agent.ask(f"/mcp answer {asked_id(event.text)} size=4", "cli:direct")
+    assert (len(asked), told.content) == (1, "shop is told.")
+    assert '{"action": "accept", "content": {"size": 4}}' in event.answer.content
 
 
 async def test_a_turn_that_is_stopped_takes_its_question_along(tmp_path: Path):

@@ -213,7 +213,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
 
         return SampledAnswers(live.small_or_usual, budgets, store, people, own_keys)
 
-    elicitations = Elicitations(lambda inbound, text: inbox.answer(inbound, text))
+    elicitations = Elicitations(
+        bus, lambda inbound, text: inbox.answer(inbound, text), lambda channel: channel in builder.open_channels
+    )
     builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall, sampled, elicitations)
     live = LiveHouse(opened, builder, await builder.make(settings))
     traits = builder.channels

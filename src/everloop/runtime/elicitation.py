@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from ..core.mail import Address, Inbound, Said
 from ..core.message import said
+from ..ports import Bus
+from ..ports.events import ToolOutput
 from ..ports.tools import CallContext
 from ..readings.forms import fields_shown, filled_in, how_to_answer, quoted
 
@@ -43,10 +45,12 @@ class _OpenForm(Struct, frozen=True, eq=False):
 
 
 class Elicitations:
-    """`tell` says something in a chat, without a turn."""
+    """`tell` says something in a chat on a channel, without a turn; `is_open` says whether a channel is."""
 
-    def __init__(self, tell: Tell) -> None:
+    def __init__(self, bus: Bus, tell: Tell, is_open: Callable[[str], bool]) -> None:
+        self._bus = bus
         self._tell = tell
+        self._is_open = is_open
         self._open: dict[str, _OpenForm] = {}
 
     async def ask_person(
@@ -58,10 +62,20 @@ class Elicitations:
         asked = _OpenForm(token_hex(2), context, server, message, schema, asyncio.get_running_loop().create_future())
         self._open[asked.id] = asked
         try:
-            await self._tell(_inbound(asked), asked.text)
-            return await asked.answer
+            return await asked.answer if await self._put(asked) else None
         finally:
             self._open.pop(asked.id, None)
+
+    async def _put(self, asked: _OpenForm) -> bool:
+        """Whether somebody sees it: on a channel as a message, at the terminal and in the page beside its call."""
+        context = asked.context
+        seen = self._bus.hears(context.thread)
+        if seen:
+            self._bus.publish(ToolOutput(context.thread, 0, context.key, f"{asked.text}\n", asks=True))
+        if self._is_open(context.channel):
+            await self._tell(_inbound(asked), asked.text)
+            seen = True
+        return seen
 
     def listed(self, person: str, session: str) -> str:
         """What is asked of somebody in a chat."""
