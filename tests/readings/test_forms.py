@@ -5,6 +5,7 @@ import pytest
 from everloop.readings.forms import fields_shown, filled_in, how_to_answer, quoted
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+USUAL = {"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {"type": "integer"}}}
 ORDER = {
     "type": "object",
     "properties": {
@@ -29,6 +30,8 @@ ORDER = {
         (ORDER, 'size=3 gift=yes tags="a, b"', {"size": 3, "gift": True, "tags": ["a", "b"]}),
         (ORDER, "size=3 price=1.5 to=x", {"size": 3, "price": 1.5, "to": "x"}),
         ({"type": "object", "properties": {}}, "yes", {}),
+        (USUAL, "b=2", {"a": 1, "b": 2}),
+        (USUAL, "a=3 b=2", {"a": 3, "b": 2}),
     ],
 )  # fmt: skip
 def test_a_line_fills_it_in(form, line, filled):
@@ -64,5 +67,6 @@ def test_every_line_of_it_is_marked_as_a_strangers():
         "> to (one of: x, y; may be left out)",
         "> Hello\n> \\u001b[2Jthere\n> and",
     ]
+    assert fields_shown(USUAL)[0] == "> a (integer; else 1)"
     assert how_to_answer(NAME) == "YOUR ANSWER"
     assert how_to_answer({}) == "yes"

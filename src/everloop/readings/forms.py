@@ -38,7 +38,8 @@ def how_to_answer(form: Mapping[str, Any]) -> str:
 def filled_in(form: Mapping[str, Any], line: str) -> dict[str, Any]:
     """What somebody has written, by the fields of the form. Raises ValueError with what is wrong."""
     fields = _fields(form)
-    given = {name: _value(text, fields[name]) for name, text in _given(fields, line.strip()).items()}
+    given = {name: each["default"] for name, each in fields.items() if "default" in each}
+    given |= {name: _value(text, fields[name]) for name, text in _given(fields, line.strip()).items()}
     call = ToolCall("", "", msgspec.json.encode(given).decode())
     if problems := problems_of(call, ToolSpec("", "", dict(form), closed=True)):
         raise ValueError("; ".join(problems))
@@ -55,7 +56,7 @@ def _field(name: str, field: Mapping[str, Any], required: bool) -> str:
     kind = field.get("type", "")
     choices = [each for each in _choices(field) if each != ""]
     notes = [f"one of: {', '.join(map(str, choices))}" if choices else kind if isinstance(kind, str) else ""]
-    notes += [] if required else ["may be left out"]
+    notes += [f"else {field['default']}"] if "default" in field else [] if required else ["may be left out"]
     return f"{name}{f': {said}' if said else ''} ({'; '.join(filter(None, notes))})"
 
 
