@@ -33,6 +33,8 @@ CHAT = "fake:chat"
 
 def plays(shown: Any) -> Any:
     role, last = shown.said[-1]
+    if last == "have it bought":
+        return Call("spawn", {"task": "buy", "wait": True})
     return Call("mcp_shop_ask", FORM) if role == "user" else Say(last)
 
 
@@ -102,6 +104,15 @@ async def test_who_declines_has_answered(tmp_path: Path):
         await agent.tell(saying(f"/mcp answer {id} size=3", "e3"))
         await shown(channel, f"No MCP server waits for an answer to '{id}'")
     assert "(It wanted to ask a person, who did not answer" in told
+
+
+async def test_what_is_asked_for_a_task_is_asked_where_it_was_handed_on(tmp_path: Path):
+    channel = RecordingChannel("fake")
+    async with shop(tmp_path, channel) as agent:
+        await agent.tell(saying("have it bought", "e1"))
+        id = asked_id(await shown(channel, "asks you"))
+        await agent.tell(saying(f"/mcp answer {id} size=5", "e2"))
+        await shown(channel, '{"action": "accept", "content": {"size": 5}}')
 
 
 async def test_where_nobody_is_there_nobody_is_asked(tmp_path: Path):
