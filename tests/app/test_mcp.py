@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from everloop.app import open_for_owner
+from everloop.app.presets import MOST_FOR_BROUGHT
 from everloop.core.log import UserSaid
 from everloop.core.people import Role
 from everloop.core.tool import Effect
 from everloop.errors import McpDown
+from everloop.readings.contents import tokens_of
+from everloop.readings.found_tools import CALL, ESSENTIAL, FIND
 from everloop.testing import Call, Say, ScriptedModel
 from tests.fake_mcp import FakeMcp, described, offering, reading
 
@@ -266,3 +269,31 @@ async def test_a_prompt_of_a_server_begins_a_turn_as_a_strangers_words(tmp_path:
         ("I use the prompt greet of the MCP server a:", ""),
         ("Please greet Ada.", "MCP server a"),
     ]
+
+
+@pytest.mark.parametrize("window", [8192, 200_000])
+async def test_with_four_hundred_tools_of_twenty_servers_the_prefix_stays_through_their_use(
+    tmp_path: Path, window: int
+):
+    offers = {f"s{n}": offering(*(described(f"t{k}", f"Does work {k}. " * 20) for k in range(20))) for n in range(20)}
+    fake = FakeMcp(**offers)
+    found = {"name": "mcp_s19_t19", "arguments": {}}
+    model = ScriptedModel([*[line for _ in range(3) for line in (Call(CALL, found), Say("done"))], Say("later")])
+    settings = {"agents": {"defaults": {"context_window": window, "max_tokens": 512}}}
+    servers = dict.fromkeys(offers, FILES)
+    async with opened(tmp_path, model, fake, servers, settings=settings) as agent:
+        await until(lambda: len(mcp_of(agent).tools()) == 400)
+        for turn in range(3):
+            await agent.ask(f"turn {turn}", session="api:a")
+            await mcp_of(agent).look()  # uses are counted, and what is allowed is looked at again
+        assert [each.used for each in await agent.store.mcp_pins("s19") if each.definition.tool == "t19"] == [3]
+    async with opened(tmp_path, model, fake, servers, settings=settings) as agent:  # the used come first
+        await agent.ask("and now", session="api:a")
+    shown = [list(prompt.tools) for prompt in model.prompts]
+    assert all(each == shown[0] for each in shown[:-1])
+    assert {*ESSENTIAL, FIND, CALL} <= {*shown[0]}
+    assert {prompt.system for prompt in model.prompts[:-1]} == {model.prompts[0].system}
+    specs = [spec for spec in (tool.spec for tool in mcp_of(agent).tools()) if spec.name in shown[0]]
+    assert 0 < tokens_of("", specs) <= min(window // 10, MOST_FOR_BROUGHT)
+    assert ("mcp_s19_t19" in shown[0], "mcp_s19_t19" in shown[-1]) == (False, True)
+    assert len(fake.called) == 3

@@ -1,13 +1,16 @@
 """`everloop mcp` as people run it, with a server that really runs, in the sandbox."""
 
+import asyncio
 import json
+import re
 import shlex
 
 import pytest
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.little_mcp import CODE, COMMAND
-from tests.cli.person import Person, Ran, is_one_plain_sentence
+from tests.cli.person import Person, Ran, ended, is_one_plain_sentence
 from tests.cli.test_models_command import files_with
+from tests.tools.mcp.authorization import agree, guarded_server, visit
 
 KEY = "sk-canary-of-a-server"
 
@@ -147,3 +150,27 @@ async def test_what_is_wrong_is_one_sentence(person: Person, arguments: tuple[st
         True,
     ), ran
     assert not (person.home / "config.toml").exists()
+
+
+async def test_a_server_that_wants_a_login_is_logged_in_to_by_a_browser_and_used(person: Person):
+    """From nothing to a call, with an authorization server, and a browser that comes back to this machine."""
+    async with guarded_server() as place:
+        added = await person.run("mcp", "add", "notes", place.url, "--yes")
+        before = await person.run("mcp", "test", "notes", "add", '{"a": 1, "b": 2}')
+        process = await person.start("mcp", "login", "notes")
+        assert process.stderr is not None
+        shown = ""
+        while not (found := re.search(r"http://\S+/authorize\S+", shown)):
+            line = await process.stderr.readline()
+            assert line, shown
+            shown += line.decode()
+        returned = await asyncio.to_thread(agree, found[0])
+        status, page = await asyncio.to_thread(visit, returned)
+        logged = await ended(process, None)
+        after = await person.run("mcp", "test", "notes", "add", '{"a": 1, "b": 2}')
+        out = await person.run("mcp", "logout", "notes")
+    assert added.status == 0, added
+    assert (before.status, "everloop mcp login notes" in before.err) == (1, True)
+    assert (status, "close" in page, logged.status) == (200, True, 0)
+    assert (after.status, "3" in after.out) == (0, True)
+    assert (out.status, "notes" in out.out) == (0, True)

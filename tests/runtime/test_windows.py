@@ -83,6 +83,18 @@ async def say(agent: everloop.Agent, *texts: str, session: str = "api:default") 
     return [(await agent.ask(text, session)).content for text in texts]
 
 
+@pytest.mark.parametrize(
+    ("told", "share"), [(128_000, "of its 128,000 tokens are used"), (None, "It is assumed to read 8,192.")]
+)
+async def test_the_status_after_a_restart_tells_the_window_that_the_host_says(house, server, told, share):
+    server.window = told
+    async with house() as agent:
+        await say(agent, "hi")
+    async with house() as agent:
+        (status,) = await say(agent, "/status")
+    assert share in status.splitlines()[0]
+
+
 @pytest.mark.parametrize(("model", "lists"), [("custom/a", 1), (KNOWN, 0)])
 async def test_a_short_conversation_asks_for_a_window_only_where_nothing_is_known(house, server, model, lists):
     async with house(model) as agent:

@@ -38,6 +38,7 @@ from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
 from ..runtime.deletions import Deletions
 from ..runtime.driver import Driver
+from ..runtime.elicitation import Elicitations
 from ..runtime.erasures import Erasures
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
@@ -212,7 +213,10 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
 
         return SampledAnswers(live.small_or_usual, budgets, store, people, own_keys)
 
-    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall, sampled)
+    elicitations = Elicitations(
+        bus, lambda inbound, text: inbox.answer(inbound, text), lambda channel: channel in builder.open_channels
+    )
+    builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall, sampled, elicitations)
     live = LiveHouse(opened, builder, await builder.make(settings))
     traits = builder.channels
     own_keys = OwnProviderKeys(personal, opened.vault_of, lambda: live.now)
@@ -304,6 +308,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         tasks=lambda: task_limits(live.now.settings.agents),
         mcp=builder.mcp,
         brought=lambda: live.now.toolset.slash,
+        elicitations=elicitations,
     )
     longest = settings.agents.defaults.max_message_chars
     consolidation = HouseConsolidation(

@@ -68,7 +68,7 @@ from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace
 from .waiting_models import WaitingModels, absent, sentence_of
 
 if TYPE_CHECKING:
-    from ..tools.mcp.questions import AnswersModels
+    from ..tools.mcp.questions import AnswersModels, AnswersPeople
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 READ_BY_SMALL = 4000  # characters of a result; the embedded model is shown less, and what was counted in all of it
@@ -133,8 +133,10 @@ class Builder:
         credentials: PersonalCredentials | None = None,
         facts: FactFinder | None = None,
         sampled: "Callable[[], AnswersModels] | None" = None,
+        elicited: "AnswersPeople | None" = None,
     ) -> None:
-        """`sampled` makes who answers what an MCP server may have a model asked."""
+        """`sampled` makes who answers what an MCP server may have a model asked, `elicited` asks people."""
+        self._elicited = elicited
         self._sampled = sampled
         self._facts = facts or Recall(opened.store, NO_EMBEDDER)
         self._credentials = credentials
@@ -230,6 +232,7 @@ class Builder:
             bus=self._bus,
             keeper=self._storage.attachments,
             models=self._sampled() if self._sampled else None,
+            people=self._elicited,
         )
 
     async def memory_changed(self, owner: str) -> None:

@@ -17,7 +17,7 @@ from ..settings import Settings, workspace_of
 if TYPE_CHECKING:
     from ..tools.mcp.oauth import McpLogins
     from ..tools.mcp.page_login import PageLogins
-    from ..tools.mcp.questions import AnswersModels
+    from ..tools.mcp.questions import AnswersModels, AnswersPeople
 
 Now = Callable[[], Settings]
 
@@ -32,15 +32,16 @@ def connections(
     bus: Bus | None = None,
     keeper: KeepsFiles | None = None,
     models: "AnswersModels | None" = None,
+    people: "AnswersPeople | None" = None,
 ) -> McpClient:
     """The connections of this process; whatever is opened for them is closed with the `stack`. `models` answer what a
-    server may have one asked."""
+    server may have one asked, `people` what it asks whoever has called it."""
     from ..tools.mcp.client import McpConnections
-    from ..tools.mcp.questions import Declining
+    from ..tools.mcp.questions import AnsweredBy
 
     wires = HouseWires(home, settings, vault, stack)
     told = partial(_tell, bus) if bus else _tell_nobody
-    return McpConnections(wires=wires, questions=Declining(models), clock=clock, told=told, keeper=keeper)
+    return McpConnections(wires=wires, questions=AnsweredBy(people, models), clock=clock, told=told, keeper=keeper)
 
 
 class HouseWires:

@@ -122,11 +122,12 @@ class ToolCalled(_Event, frozen=True, gc=False, rename={"tool": "name"}):
 
 
 class ToolOutput(_Event, frozen=True, gc=False):
-    """What a running command says."""
+    """What a running command says; `asks`: it is a question to a person."""
 
     name = "tool_output"
     call: str
     text: str
+    asks: bool = False
 
 
 class ToolReturned(_Event, frozen=True, gc=False, rename={"tool": "name"}):

@@ -17,7 +17,7 @@ class CallContext(Struct, frozen=True):
     the identity of the folder that it was allowed in, `role` that of `user` now. `whose` files and workspace
     it works with is said where they are not those of `user`, as in a group; `turn` is the id of the turn, and `owner`
     whose conversation it is, where that is somebody else, as of whose bot it is. `unasked`: a schedule or the like has
-    led to it, with nobody there."""
+    led to it, with nobody there. `attended`: somebody is there who can be asked something."""
 
     key: str
     thread: str
@@ -31,6 +31,7 @@ class CallContext(Struct, frozen=True):
     turn: int = 0
     owner: str = ""
     unasked: bool = False
+    attended: bool = False
 
     @property
     def principal(self) -> str:

@@ -94,8 +94,8 @@ COMMANDS = {
         ),
         SlashCommand(
             "/mcp",
-            "Show the MCP servers that you may use, and their tools; begin a turn with a prompt of one",
-            "[list | show SERVER | prompt SERVER [NAME KEY=VALUE …]]",
+            "Show the MCP servers that you may use, and their tools; begin with a prompt of one; answer what one asks",
+            "[list | show SERVER | prompt SERVER [NAME KEY=VALUE …] | answer [ID ANSWER]]",
             right=Right(Role.USER, "read"),
             words={
                 "list": Subcommand("all that you may use", right=Right(Role.USER, "read")),
@@ -104,6 +104,11 @@ COMMANDS = {
                     "the prompts of one; with a name, let the model answer it, marked as a stranger's words",
                     "SERVER [NAME KEY=VALUE …]",
                     Right(Role.USER, "read"),
+                ),
+                "answer": Subcommand(
+                    "answer what a server asks you in the middle of a call, or decline; alone: show what is asked",
+                    "[ID ANSWER | ID decline]",
+                    Right(Role.GUEST),
                 ),
             },
         ),

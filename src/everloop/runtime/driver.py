@@ -395,6 +395,7 @@ def _context(book: Book, place: int, role: Role) -> CallContext:
         turn=thread.turn.seq,
         owner=book.owner,
         unasked=_is_unasked(thread),
+        attended=not thread.turn.unattended,
     )
 
 

@@ -9,6 +9,7 @@ from ..ports.mcp import McpHealth
 from ..ports.tools import Result, Shown
 from ..readings.commands import COMMANDS, split, words_described
 from ..readings.visible import in_one_line
+from .elicitation import NOTHING_ASKED, Elicitations
 
 NONE = "There is no MCP server that you may use here."
 _STATES = {"wrong": "wrong", "waiting": "failing", "login": "needs a login"}
@@ -29,13 +30,16 @@ class ListsMcp(Protocol):
 
 
 class McpCommand:
-    def __init__(self, servers: ListsMcp | None) -> None:
+    def __init__(self, servers: ListsMcp | None, elicitations: Elicitations | None = None) -> None:
         self._servers = servers
+        self._elicitations = elicitations
 
-    async def tell(self, rest: str, role: Role) -> tuple[str, Shown | None]:
+    async def tell(self, rest: str, role: Role, person: str, session: str) -> tuple[str, Shown | None]:
         """What is said about it; or, with a prompt, what is said to the model before that."""
         word, more = split(rest)
         name, _, further = more.partition(" ")
+        if word == "answer":
+            return self._answer(name, further, person, session), None
         found = self._servers.tools_for(role) if self._servers else {}
         if word in ("show", "prompt") and name not in found:
             return f"There is no such MCP server for you. There is: {', '.join(found) or 'none'}.", None
@@ -44,6 +48,11 @@ class McpCommand:
         if word == "show":
             return "\n".join([f"{name}:", *(f"- {tool}" for tool in found[name])]), None
         return self._listed(word, found, role), None
+
+    def _answer(self, id: str, line: str, person: str, session: str) -> str:
+        if self._elicitations is None or not id:
+            return self._elicitations.listed(person, session) if self._elicitations else NOTHING_ASKED
+        return self._elicitations.answer(id, line, person)
 
     async def _prompt(self, role: Role, server: str, words: list[str]) -> tuple[str, Shown | None]:
         assert self._servers is not None  # there is such a server

@@ -50,7 +50,7 @@ class StatusCommand:
             opened = await self._store.open(row.id)
             thread = Thread(row.id, opened.first - 1)
             thread.extend(opened.entries)
-            lines.append(_answers(await self._model(thread.choice or usual), thread))
+            lines.append(await _answers(await self._model(thread.choice or usual), thread))
             lines.append(f"State: {row.state}. {await self._cost(row.id)}")
             tasks = await self._store.tasks(row.owner, under=row.id)
             lines.append(f"Tasks: {sum(task.is_open for task in tasks)} open, {len(tasks)} in all.")
@@ -77,6 +77,10 @@ class StatusCommand:
         return f"{calls} model call(s), {price}." if calls else "No model has been asked yet."
 
 
-def _answers(model: Model, thread: Thread) -> str:
+async def _answers(model: Model, thread: Thread) -> str:
+    if model.assumed and model.should_measure(0, 0, looking=True):  # as after a restart, when nothing was asked yet
+        await model.measure_window()
+    if model.assumed:
+        return f"Model: {model.name}; about {thread.tokens:,} tokens are used. It is assumed to read {model.window:,}."
     share = f"{min(1.0, thread.tokens / model.window):.0%} of its {model.window:,} tokens are used"
     return f"Model: {model.name}; {share}."

@@ -33,6 +33,7 @@ FORMS = {
     "/mcp list": "read",
     "/mcp show x": "read",
     "/mcp prompt x": "read",
+    "/mcp answer x": "",
     "/cron": "read",
     "/cron list": "read",
     "/cron log x": "read",

@@ -44,10 +44,7 @@ APPLY = (
     "server-sse-multiple-streams",
     "dns-rebinding-protection",
 )
-# The others are about what everloop does not offer to clients, and does not say that it has: resources, prompts,
-# completions and logs of its own, questions to the client's person or model (sampling, elicitation) in a call,
-# sessions and events that are told again after a reconnection. `tools-call-with-progress` wants a tool of the suite's
-# to tell progress; that of `ask` is tried with the SDK. What a tool says is text and images, no sound, no resources.
+DOCS = Path(__file__).parents[3] / "docs" / "mcp-server.md"  # says why the others do not apply
 
 
 @tool(Effect.READ)
@@ -125,3 +122,15 @@ async def test_the_scenarios_that_apply_pass(url: str):
         if process.returncode != 0:
             failed[scenario] = said.decode()
     assert failed == {}
+
+
+async def test_the_documentation_names_every_scenario_of_the_suite():
+    """So that one that is new in the suite is noticed."""
+    program = await asyncio.create_subprocess_exec(
+        *node_server("conformance"), "list", "--server", stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await program.communicate()
+    listed = {line.split()[1] for line in said.decode().splitlines() if line.startswith("  - ")}
+    assert len(listed) >= 32
+    assert {name for name in listed if f"`{name}`" not in DOCS.read_text()} == set()
+    assert {*APPLY} <= listed

@@ -221,6 +221,14 @@ async def test_the_workspace_is_seen_where_the_owner_has_said_so(world: StdioWor
     assert world.way == "none" or config in ("FileNotFoundError", "PermissionError")
 
 
+async def test_with_the_workspace_a_dot_among_the_arguments_is_the_workspace(world: StdioWorld):
+    """As in other clients. It begins in its own folder all the same: models write modules into the workspace."""
+    (world.workspace / "letter").write_text("private")
+    async with world.client(*node_server("mcp-server-filesystem"), ".", workspace=True) as client:
+        result = await client.call_tool("read_text_file", {"path": "letter"})
+    assert result.content[0].text == "private"  # type: ignore[union-attr]
+
+
 async def test_the_filesystem_server_sees_its_folder_and_nothing_else(world: StdioWorld):
     """Even told to serve the whole machine."""
     command = (*node_server("mcp-server-filesystem"), "/")

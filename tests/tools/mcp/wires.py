@@ -17,7 +17,7 @@ from everloop.ports.mcp import McpDefinition, McpPin, McpServer
 from everloop.ports.tools import CallContext
 from everloop.runtime.clock import MACHINE
 from everloop.tools.mcp.client import McpConnections
-from everloop.tools.mcp.questions import Declining
+from everloop.tools.mcp.questions import AnsweredBy
 
 EVIL = Path(__file__).with_name("evil.py")
 CONTEXT = CallContext("t:1:0", "t", "cli:direct", "owner", role=Role.OWNER)
@@ -67,7 +67,7 @@ def pin(server: McpServer, definition: McpDefinition, effect: Effect = Effect.UN
 
 @asynccontextmanager
 async def connections(wires: Any = None, **more: Any) -> AsyncIterator[McpConnections]:
-    given = {"wires": wires or Processes(), "questions": Declining(), "clock": MACHINE, **more}
+    given = {"wires": wires or Processes(), "questions": AnsweredBy(), "clock": MACHINE, **more}
     client = McpConnections(**given)
     try:
         yield client

@@ -35,9 +35,11 @@ export class Card {
   /** Another call of the same answer has to be allowed first. */
   wait() { if (!this.started && this.node.classList.contains("busy")) this.status.replaceChildren(say.waitsBehind); }
 
-  show(text) {
+  /** What it says meanwhile; a question to a person is not left behind a closed card. */
+  show(text, asks = false) {
     this.live ??= this.section(say.outputSoFar);
     this.live.textContent = (this.live.textContent + text).slice(-LONGEST);
+    if (asks) this.details.open = true;
   }
 
   section(title) {

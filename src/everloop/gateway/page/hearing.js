@@ -48,7 +48,7 @@ export class Hearing {
 
   event({ event, data = {} }) {
     if (event === "metrics") this.chat.full = data.full;
-    if (event === "tool_output") this.chat.log.output(data.call ?? "", data.text ?? "");
+    if (event === "tool_output") this.chat.log.output(data.call ?? "", data.text ?? "", data.asks ?? false);
     else if (event === "compacting") toast(say.compacting);
     else if (event === "warning") import("./ways.js").then(({ warn }) => warn(this.chat, data));
     else this.sync();

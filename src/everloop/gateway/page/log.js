@@ -29,6 +29,7 @@ export class Log {
     this.seq = 0;
     this.choice = ""; // the model that someone has chosen here
     this.cards = new Map();
+    this.early = new Map(); // what calls have said whose cards are not there yet
     this.asking = new Set(); // the calls that wait for permission
     this.pending = new Map();
     this.draft = null;
@@ -128,6 +129,8 @@ export class Log {
   card(call, entry, place) {
     const card = new Card(call, entry.at);
     this.cards.set(`${entry.seq}:${place}`, card);
+    for (const said of this.early.get(`${entry.seq}:${place}`) ?? []) card.show(...said);
+    this.early.delete(`${entry.seq}:${place}`);
     return card;
   }
 
@@ -320,9 +323,11 @@ export class Log {
     this.draft = null;
   }
 
-  output(call, text) {
+  output(call, text, asks) {
     const [, answer, place] = /:(\d+):(\d+)$/.exec(call) ?? [];
-    this.cards.get(`${answer}:${place}`)?.show(text);
+    const key = `${answer}:${place}`;
+    if (this.cards.has(key)) this.cards.get(key).show(text, asks);
+    else if (asks) this.early.set(key, [...(this.early.get(key) ?? []), [text, asks]]);
   }
 
   notice(text) { this.put(h("article.said.notice", {}, h("div.prose", {}, markdown(text)))); }

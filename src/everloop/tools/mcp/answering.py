@@ -4,9 +4,8 @@ The answer is always that of the call on whose behalf it asks. Where several peo
 say which one it means, nobody is asked.
 """
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -75,7 +74,7 @@ class ServersQuestions:
         if len(str(request)) > _LONGEST_SAMPLED:
             return ErrorData(code=INVALID_REQUEST, message="that is more than a model is asked here")
         asked_for = call.context
-        answer = await _in_time(call, lambda: self._questions.ask_model(asked_for, self._server.name, request))
+        answer = await call.asked(self._questions.ask_model(asked_for, self._server.name, request))
         try:
             return CreateMessageResult.model_validate(answer) if answer else _NOT_HERE
         except ValidationError:
@@ -89,7 +88,7 @@ class ServersQuestions:
         if call.context is None:
             return None
         asked_for, form = call.context, cleaned_schema(schema)
-        return await _in_time(call, lambda: self._questions.ask_person(asked_for, self._server.name, message, form))
+        return await call.asked(self._questions.ask_person(asked_for, self._server.name, message, form))
 
     def _call(self) -> RunningCall | None:
         """The one on whose behalf it asks; None where that cannot be told."""
@@ -97,18 +96,6 @@ class ServersQuestions:
             return call
         calls = self._calls()
         return calls[0] if len(calls) == 1 else None
-
-
-async def _in_time(call: RunningCall, ask: Callable[[], Awaitable[dict[str, Any] | None]]) -> dict[str, Any] | None:
-    async with call.turn:
-        if not call.may_ask:
-            return None
-        try:
-            async with asyncio.timeout(call.patience):
-                with call.asking():
-                    return await ask()
-        except TimeoutError:
-            return None
 
 
 def _root(folder: str) -> Root:

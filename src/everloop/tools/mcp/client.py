@@ -94,6 +94,8 @@ class McpConnections:
             result = await self._called(call, server, pin, args, context)
         except SessionOver:
             result = await self._called(call, server, pin, args, context)
+        finally:
+            call.end()
         return await self._reader(server).of_call(result, context, call.asides)
 
     async def _called(

@@ -1,4 +1,4 @@
-"""No person is asked: for a house in which servers have nobody to turn to in the middle of a call."""
+"""Who answers what a server asks in the middle of a call: people, and models. Where there is nobody, it is declined."""
 
 from typing import Any, Protocol
 
@@ -11,17 +11,25 @@ class AnswersModels(Protocol):
     async def ask_model(self, context: CallContext, server: str, request: dict[str, Any]) -> dict[str, Any] | None: ...
 
 
-class Declining:
-    """Declines what a server asks a person: that it wanted to is told with the result of the call. What it asks a model
-    is answered by `models`, where there are any."""
+class AnswersPeople(Protocol):
+    """The half that a person answers."""
 
-    def __init__(self, models: AnswersModels | None = None) -> None:
+    async def ask_person(
+        self, context: CallContext, server: str, message: str, schema: dict[str, Any]
+    ) -> dict[str, Any] | None: ...
+
+
+class AnsweredBy:
+    """McpQuestions of two halves. That nobody was asked is told with the result of the call."""
+
+    def __init__(self, people: AnswersPeople | None = None, models: AnswersModels | None = None) -> None:
+        self._people = people
         self._models = models
 
     async def ask_person(
         self, context: CallContext, server: str, message: str, schema: dict[str, Any]
     ) -> dict[str, Any] | None:
-        return None
+        return await self._people.ask_person(context, server, message, schema) if self._people else None
 
     async def ask_model(self, context: CallContext, server: str, request: dict[str, Any]) -> dict[str, Any] | None:
         return await self._models.ask_model(context, server, request) if self._models else None

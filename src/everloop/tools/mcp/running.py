@@ -2,11 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from ...ports.tools import CallContext
+
+T = TypeVar("T")
 
 MOST_QUESTIONS = 5  # in one call
 MOST_ASIDES = 20
@@ -28,6 +31,7 @@ class RunningCall:
         self._asked_at: float | None = None
         self._questions = 0
         self.turn = asyncio.Lock()  # of a question: one after another
+        self._asks: asyncio.Task[Any] | None = None
 
     @property
     def left(self) -> float:
@@ -47,8 +51,28 @@ class RunningCall:
     def _asking(self) -> float:
         return 0.0 if self._asked_at is None else time.monotonic() - self._asked_at
 
+    async def asked(self, question: Coroutine[Any, Any, T]) -> T | None:
+        """What is answered, in its turn; None: nothing in time, or its call was over before that."""
+        async with self.turn:
+            if not self.may_ask:
+                question.close()
+                return None
+            with self._asking_now():
+                self._asks = asyncio.create_task(question)
+                try:
+                    await asyncio.wait({self._asks}, timeout=self.patience)
+                finally:
+                    self._asks.cancel()
+            return self._asks.result() if self._asks.done() and not self._asks.cancelled() else None
+
+    def end(self) -> None:
+        """Whoever has called is gone: nobody waits for an answer any more."""
+        self._patience = 0.0
+        if self._asks:
+            self._asks.cancel()
+
     @contextmanager
-    def asking(self) -> Iterator[None]:
+    def _asking_now(self) -> Iterator[None]:
         self._questions += 1
         self._asked_at = time.monotonic()
         try:

@@ -101,6 +101,8 @@ class StdioWires:
         data = folder / "data"
         (data / "tmp").mkdir(mode=0o700, parents=True, exist_ok=True)
         command = offline_command(server.command, folder, server.package, server.sandbox)
+        if server.workspace:
+            command = _in_workspace(command, self._workspace)
         program = find_program(command, os.environ.get("PATH", ""))
         package = (folder / "package",) if (folder / "package").is_dir() else ()
         view = CommandView(
@@ -112,6 +114,14 @@ class StdioWires:
         )
         limits = self._limits if server.sandbox else _PLAIN
         return CommandSpec(program.argv, view, data, _environment(server, program, data), limits)
+
+
+def _in_workspace(command: tuple[str, ...], workspace: Path) -> tuple[str, ...]:
+    """With `.` and `./…` among its arguments as in other clients. It does not begin there: a Python server would
+    load modules from a folder into which models write, beside its tokens."""
+    program, *args = command
+    here = (str(workspace / each) if each == "." or each.startswith("./") else each for each in args)
+    return (program, *here)
 
 
 def _environment(server: McpServer, program: Program, data: Path) -> dict[str, str]:
