@@ -30,6 +30,10 @@ COMMANDS = {
     "gateway": CliCommand(
         "run it all: the page, the APIs, the WebSocket, timers and channels; set its password", ("run", "password")
     ),
+    "config": CliCommand(
+        "show the settings, change one, edit the file, each time checked before it is written",
+        ("list", "get", "set", "unset", "edit", "path"),
+    ),
     "tokens": CliCommand(
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
