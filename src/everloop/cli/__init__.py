@@ -34,6 +34,10 @@ COMMANDS = {
         "show the settings, change one, edit the file, each time checked before it is written",
         ("list", "get", "set", "unset", "edit", "path"),
     ),
+    "service": CliCommand(
+        "have the gateway run by itself, as a service of this machine (systemd, launchd)",
+        ("status", "install", "uninstall", "logs", "show"),
+    ),
     "tokens": CliCommand(
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
     ),
@@ -90,6 +94,7 @@ COMMANDS = {
     "heartbeat": CliCommand(
         "show what the agent looked after by itself (HEARTBEAT.md), and have it look now", ("show", "run", "allow")
     ),
+    "completion": CliCommand("print a script by which bash, zsh or fish completes these commands"),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),
     "files": CliCommand(
