@@ -47,9 +47,7 @@ class ModelQuestion:
         if around.model.source == "environment":
             self._terminal.tell(f"{around.answers} answers, as {around.model.place} says, which lies over the file.")
             if self._is_given:
-                raise SettingsError(
-                    f"{around.model.place} is set and lies over the file; take it out of the environment"
-                )
+                raise SettingsError(f"{around.model.place} lies over the file; take it out of the environment")
             return ModelKept(around.answers)
         if self._is_given or not self._interview.attended:
             pick = self._given_pick(around)
@@ -172,12 +170,9 @@ class ModelQuestion:
             if not well and not self._interview.agree(f"{name} did not pass. Keep it all the same?", False):
                 why = next(each.why for each in self._tests if not each.ok)
                 raise EverloopError(f"{name} was tried and did not pass ({why}). Nothing was kept of it")
-        notes = run_loop(onboarding.keep_pick(pick))
-        written = [
-            f"agents.defaults.model = {name}",
-            *([f"the key of {pick.provider}, in the vault"] if pick.key else []),
-        ]
-        return ModelKept(name, tuple(written), tuple(self._tests), tuple(notes))
+        name, notes = run_loop(onboarding.keep_pick(pick))
+        key = (f"the key of {name.partition('/')[0]}, in the vault",) if pick.key else ()
+        return ModelKept(name, (f"agents.defaults.model = {name}", *key), tuple(self._tests), tuple(notes))
 
     def _is_worth_trying(self, pick: ModelPick) -> bool:
         """What would have to be fetched first is asked about."""
