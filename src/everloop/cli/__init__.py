@@ -28,6 +28,7 @@ class CliCommand(NamedTuple):
 COMMANDS = {
     "agent": CliCommand("talk with the agent: one answer with -m, else a chat"),
     "onboard": CliCommand("set it up: a model that is tried, your name, a password, channels, a service"),
+    "status": CliCommand("show how everything stands: who answers, channels, schedules, costs, disk, what is broken"),
     "gateway": CliCommand(
         "run it all: the page, the APIs, the WebSocket, timers and channels; set its password", ("run", "password")
     ),
