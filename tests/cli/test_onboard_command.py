@@ -1,8 +1,10 @@
 """`everloop onboard`: from nothing to a first answer, at a terminal and by options alone, with a host on loopback."""
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,12 +13,13 @@ from tests.channels.parrot import PLUGGED, TOKEN, Cage
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, is_one_plain_sentence
 from tests.cli.test_models_command import LOCAL, files_with, nowhere
+from tests.cli.test_service_command import manager, orders_in
 
 from everloop.settings import load
-from everloop.testing import Call, Say, Shown
+from everloop.testing import Call, Say, Shown, Wait
 from everloop.testing.model_server import ModelServer
 
-__all__ = ["nowhere"]
+__all__ = ["manager", "nowhere"]
 KEY = "sk-canary-of-onboarding-51"
 PASSWORD = "correct horse, battery"
 
@@ -111,6 +114,27 @@ async def test_ctrl_c_at_each_question_leaves_what_was_finished_and_says_so(
     assert "Not done: " in told
     assert "the service." in told
     assert "Traceback" not in shown
+
+
+async def test_ctrl_c_while_the_model_is_asked_keeps_nothing(person: Person, model: ModelServer):
+    gate = asyncio.Event()
+    model.play([Wait(gate), Say("too late")])
+    async with AtTerminal(person, "onboard") as seat:
+        await answer(seat, model, QUESTIONS[:4])
+        await model.called(1)
+        seat.process.send_signal(signal.SIGINT)
+        assert await seat.ends() == 130
+        assert "Written: nothing. Not done: the model, your name" in seat.raw.decode()
+    gate.set()
+    assert await kept_in(person) == (False, "")
+
+
+async def test_a_service_is_installed_when_the_options_say_so(person: Person, model: ModelServer, manager: Path):
+    given = ("--address", model.url, "--model", "scripted", "--service", "--json")
+    ran = await person.run("onboard", *given)
+    assert ran.status == 0
+    assert msgspec.json.decode(ran.out)["written"][-1].endswith(".config/systemd/user/everloop.service")
+    assert orders_in(manager)[-1] == "--user restart everloop"
 
 
 async def test_run_again_it_shows_what_is_set_and_changes_nothing(person: Person, model: ModelServer):

@@ -173,7 +173,8 @@ class Onboarding:
             return
         question = "Have the gateway run by itself from now on, as a service?"
         if self._given.service or self._interview.agree(question, False):
-            run_loop(service.install(place, run_loop(service.service_of("", place)), self._terminal))
+            terminal = Terminal(sys.stderr, sys.stderr) if self._given.json else self._terminal
+            run_loop(service.install(place, run_loop(service.service_of("", place)), terminal))
             self._note(f"the service {place.file}")
 
     def _note(self, *written: str) -> None:

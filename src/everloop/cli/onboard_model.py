@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from msgspec import Struct
 
@@ -21,6 +21,8 @@ from .trial import to_text
 SHOWN = 12  # models of a list
 OTHER, OWN_SERVER, KEEP = "another provider, with a key of yours", "a server of your own, by its address", "keep {}"
 LOCAL_MODEL = "the embedded model: runs here, private and free, slow{}"
+
+KeyNeed = Literal["kept", "needed", "maybe"]  # what somebody has to type: nothing, a key, or one if there is any
 
 
 class ModelKept(Struct, frozen=True):
@@ -86,16 +88,13 @@ class ModelQuestion:
         names = [name for _, name in options]
         usual = names.index(OTHER) if names[0] == EMBEDDED and around.embedded else 0
         chosen = names[self._interview.choose("Who should answer?", [text for text, _ in options], usual)]
-        match chosen:
-            case "":
-                return None
-            case "embedded":
-                return ModelPick(EMBEDDED, "")
-            case "a server of your own, by its address":
-                return self._with_model("custom", self._interview.text("Its address", "http://127.0.0.1:8080/v1"), "?")
-            case "another provider, with a key of yours":
-                return self._other(around)
-        return self._with_model(chosen, "", "")
+        if not chosen:
+            return None
+        if chosen == EMBEDDED:
+            return ModelPick(EMBEDDED, "")
+        if chosen == OWN_SERVER:
+            return self._with_model("custom", self._interview.text("Its address", "http://127.0.0.1:8080/v1"), "maybe")
+        return self._other(around) if chosen == OTHER else self._with_model(chosen, "", "kept")
 
     def _other(self, around: Surroundings) -> ModelPick:
         hosted = [each for each in around.offers if each.group == "hosted"]
@@ -106,19 +105,20 @@ class ModelQuestion:
             raise EverloopError(f"there is no provider {name!r}")
         if offer.login:
             run_loop(login(name, self._terminal))
-            return self._with_model(name, "", "")
-        return self._with_model(name, "", "" if offer.ready else "!")
+            return self._with_model(name, "", "kept")
+        return self._with_model(name, "", "kept" if offer.ready else "needed")
 
-    def _with_model(self, provider: str, address: str, key: str) -> ModelPick:
-        """`key` is asked for: "!" surely, "?" if there is one."""
-        if key:
-            hint = " (Enter: it needs none)" if key == "?" else ""
-            typed = self._interview.unseen(f"The key of {provider}, which is not shown{hint}")
-            if not typed and key == "!":
-                raise EverloopError("no key was given")
-            key = typed
+    def _with_model(self, provider: str, address: str, needs: KeyNeed) -> ModelPick:
+        key = "" if needs == "kept" else self._typed_key(provider, needs)
         looked = run_loop(onboarding.list_models(provider, address, key))
         return ModelPick(provider, self._model_of(provider, looked), looked.address if address else "", key)
+
+    def _typed_key(self, provider: str, needs: KeyNeed) -> str:
+        hint = " (Enter: it needs none)" if needs == "maybe" else ""
+        typed = self._interview.unseen(f"The key of {provider}, which is not shown{hint}")
+        if not typed and needs == "needed":
+            raise EverloopError("no key was given")
+        return typed
 
     def _model_of(self, provider: str, looked: LookedAt) -> str:
         names = [str(each.name) for each in looked.models]
