@@ -226,6 +226,14 @@ async def test_a_model_that_does_not_pass_is_not_kept_unless_it_is_not_tried(per
     assert load(person.home, {}).agents.defaults.model == "custom/scripted"
 
 
+async def test_a_server_that_is_not_there_yet_is_kept_untried_by_whoever_says_so(person: Person, nowhere: str):
+    given = ("--address", nowhere, "--model", "large")
+    ran = await person.run("onboard", *given)
+    assert (ran.status, "cannot be reached" in ran.err, await kept_in(person)) == (1, True, (False, ""))
+    assert (await person.run("onboard", *given, "--skip-test")).status == 0
+    assert load(person.home, {}).agents.defaults.model == "custom/large"
+
+
 async def test_by_options_alone_an_existing_file_is_edited_and_not_overwritten(person: Person, model: ModelServer):
     person.home.mkdir()
     (person.home / "config.toml").write_text("# mine\n[gateway]\nport = 8080  # through the firewall\n")
@@ -243,6 +251,13 @@ async def test_by_options_alone_an_existing_file_is_edited_and_not_overwritten(p
         f'[providers.custom]\napi_base = "{model.url}"\n'
     )
     assert not (person.home / "workspace").exists()
+
+
+async def test_a_file_that_cannot_be_read_is_to_be_mended_first(person: Person, model: ModelServer):
+    person.home.mkdir()
+    (person.home / "config.toml").write_text("[gateway\n")
+    ran = await person.run("onboard", "--address", model.url, "--yes")
+    assert (ran.status, ran.out, is_one_plain_sentence(ran.err), "line 1" in ran.err) == (1, "", True, True)
 
 
 async def test_a_local_server_is_found_by_itself(person: Person, model: ModelServer):

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.cli.person import Person, is_one_plain_sentence
+from tests.cli.test_gateway_command import start
 from tests.processes import kill
 
 from everloop.cli.service_units import GatewayService, launchd_plist, quoted, systemd_unit, unseen
@@ -181,6 +182,16 @@ async def test_a_manager_that_cannot_be_reached_is_told_and_the_unit_stays(perso
     assert ran.status == 1
     assert "could not be started (Failed to connect to bus)" in ran.err
     assert (Path(person.environment["HOME"]) / ".config" / "systemd" / "user" / "everloop.service").exists()
+
+
+async def test_a_gateway_that_runs_already_is_named(person: Person, manager: Path):
+    program = manager.with_name("bin") / "systemctl"
+    program.write_text(SYSTEMCTL.replace("echo active", "echo inactive"))
+    gateway = await start(person, 0)
+    ran = await person.run("service", "install")
+    assert f"A gateway runs already (pid {gateway.process.pid})" in ran.err
+    await gateway.stop()
+    assert "runs already" not in (await person.run("service", "install")).err
 
 
 async def test_options_that_do_not_go_together_are_refused(person: Person, manager: Path):

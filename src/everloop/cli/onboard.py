@@ -14,6 +14,7 @@ from ..app.channel_desk import open_channel_desk
 from ..app.channel_packages import installed
 from ..errors import EverloopError
 from ..settings import home_of
+from ..settings.editor import SettingsEditor
 from . import channel_values, channels, service
 from .interview import Interview, Left
 from .onboard_model import ModelKept, ModelQuestion
@@ -61,6 +62,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
         raise WrongUse(NOBODY_ASKED)
     if arguments.key_env and arguments.key_stdin:
         raise WrongUse("--key-env and --key-stdin do not go together")
+    SettingsEditor(home_of(os.environ), os.environ).read()  # what is wrong in the file is to be mended first
     return _ended(Onboarding(Interview(terminal, attended=attended), terminal, arguments).run())
 
 
@@ -154,6 +156,8 @@ class Onboarding:
 
     def _ask_channels(self) -> None:
         """Each is tried with a live call before it is kept."""
+        if self._interview.attended and (there := run_loop(_set_up())):
+            self._terminal.note(f"Set up already: {', '.join(there)}.")
         while self._interview.attended:
             name = self._interview.text(f"Set up a channel ({', '.join(installed())}), or none", "none")
             if name == "none":
@@ -208,6 +212,11 @@ class Onboarding:
             "notes": self._notes,
             "next": [*NEXT],
         }
+
+
+async def _set_up() -> list[str]:
+    async with open_channel_desk() as desk:
+        return [f"{row.name} ({channels.STATES[row.state]})" for row in await desk.rows() if row.state != "unset"]
 
 
 async def _added(name: str, values: dict[str, Any], terminal: Terminal) -> str:

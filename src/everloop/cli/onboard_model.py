@@ -147,7 +147,9 @@ class ModelQuestion:
         provider, model = _named(given)
         key = self._given_key()
         if model:
-            address = given.address and run_loop(onboarding.found_address(provider, given.address, key))
+            address = given.address
+            if address and not given.skip_test:
+                address = run_loop(onboarding.found_address(provider, address, key))
             return ModelPick(provider, model, address, key)
         looked = run_loop(onboarding.list_models(provider, given.address, key))
         if not looked.usual:
@@ -189,7 +191,7 @@ class ModelQuestion:
 def _row_text(row: HostRow, around: Surroundings) -> str:
     title = next((each.title for each in around.offers if each.name == row.name), row.name)
     where = "on this machine" if row.key == "no key needed" else f"key: {row.key}"
-    return f"{title}: {where}, {row.models or 'no'} models"
+    return f"{title}: {where}, {row.models or 'no'} model{'' if row.models == 1 else 's'}"
 
 
 def _named(given: argparse.Namespace) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..app.keys import key_variables
+from ..app.whereabouts import running_gateway
 from ..errors import EverloopError
 from ..settings import home_of, load
 from .service_units import LABEL, NAME, GatewayService, launchd_plist, systemd_unit, unseen
@@ -126,7 +127,9 @@ async def install(place: ServicePlace, service: GatewayService, terminal: Termin
     if place.manager == "systemd" and not shutil.which("systemctl"):
         terminal.answer(text.removesuffix("\n"))
         raise EverloopError(NO_SYSTEMCTL)
-    service.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in (service.home, service.home / "logs"):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    await _tell_running(place, service, terminal)
     try:
         place.file.parent.mkdir(parents=True, exist_ok=True)
         place.file.write_text(text)
@@ -136,6 +139,8 @@ async def install(place: ServicePlace, service: GatewayService, terminal: Termin
     terminal.answer(f"Written: {place.file}")
     _tell_unseen(service, terminal)
     if starts:
+        if place.manager == "launchd":  # it takes none that it has already
+            await _ran(*place.control, "bootout", f"gui/{os.getuid()}/{LABEL}")
         for words in _starting(place):
             await _control(place, words, f"{place.file} is written, but could not be started")
         terminal.answer("The gateway runs, and comes back after a failure and at every start.")
@@ -147,6 +152,15 @@ def _starting(place: ServicePlace) -> list[tuple[str, ...]]:
     if place.manager == "launchd":
         return [("bootstrap", f"gui/{os.getuid()}", str(place.file))]
     return [("daemon-reload",), ("enable", NAME), ("restart", NAME)]
+
+
+async def _tell_running(place: ServicePlace, service: GatewayService, terminal: Terminal) -> None:
+    """Two gateways do not share a port."""
+    now = running_gateway(service.home)
+    if now.running and (await standing(place))["active"] != "active":
+        terminal.tell(
+            f"A gateway runs already (pid {now.pid}); stop it, and the service takes its place within seconds."
+        )
 
 
 def _tell_unseen(service: GatewayService, terminal: Terminal) -> None:
