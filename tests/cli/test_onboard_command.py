@@ -267,6 +267,32 @@ async def test_a_local_server_is_found_by_itself(person: Person, model: ModelSer
     assert (ran.status, told["model"], told["failed"]) == (0, "vllm/scripted", [])
 
 
+async def test_a_key_of_the_environment_is_found_and_another_provider_is_asked_for_one(
+    person: Person, model: ModelServer
+):
+    for name in ("OPENAI", "GROQ"):
+        person.environment[f"EVERLOOP_PROVIDERS__{name}__API_BASE"] = model.url
+    person.environment["OPENAI_API_KEY"] = "sk-canary-of-the-environment"
+    async with AtTerminal(person, "onboard") as seat:
+        await seat.sees("1  OpenAI (GPT): key: OPENAI_API_KEY, 1 model\r\n")
+        await seat.sees("another provider")
+        number = next(line.split()[0] for line in seat.raw.decode().splitlines() if "another provider" in line)
+        for question, said in (
+            *(("Number [1]", number), ("Which [openai]", "grok"), ("did you mean groq", ""), ("again? [Y/n]", "")),
+            *(("Number [1]", number), ("Which [openai]", "groq"), ("key of groq, which is not shown: ", KEY)),
+            *(("Which model", ""), ("called [owner]", "")),
+        ):
+            await seat.sees(question)
+            if said or question != "did you mean groq":
+                seat.type(said)
+        await seat.sees("Write these files")
+        seat.process.send_signal(signal.SIGINT)
+        assert await seat.ends() == 130
+    assert model.requests[-1].headers["Authorization"] == f"Bearer {KEY}"
+    assert load(person.home, {}).agents.defaults.model == "groq/scripted"
+    assert (await person.run("models", "key", "list")).out == "groq\n"
+
+
 async def test_a_json_file_stays_one(person: Person, model: ModelServer):
     person.home.mkdir()
     (person.home / "config.json").write_text('{"gateway": {"port": 8080}}')

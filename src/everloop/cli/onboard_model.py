@@ -101,12 +101,10 @@ class ModelQuestion:
         self._terminal.tell("There is: " + ", ".join(each.name for each in hosted))
         name = self._interview.text("Which", "openai")
         offer = next((each for each in around.offers if each.name == name), None)
-        if offer is None:
-            raise EverloopError(f"there is no provider {name!r}")
-        if offer.login:
+        if offer and offer.login:
             run_loop(login(name, self._terminal))
-            return self._with_model(name, "", "kept")
-        return self._with_model(name, "", "kept" if offer.ready else "needed")
+        needs_key = offer and not offer.login and not offer.ready  # one that there is not says so by itself
+        return self._with_model(name, "", "needed" if needs_key else "kept")
 
     def _with_model(self, provider: str, address: str, needs: KeyNeed) -> ModelPick:
         key = "" if needs == "kept" else self._typed_key(provider, needs)
@@ -165,6 +163,7 @@ class ModelQuestion:
 
     def _settle(self, pick: ModelPick) -> ModelKept:
         """Try it, and keep it if that goes well."""
+        self._tests.clear()
         name = pick.provider if pick.is_local else f"{pick.provider}/{pick.model}"
         if not self._given.skip_test and self._is_worth_trying(pick):
             self._terminal.note(f"asking {name}: an answer and a tool call")
