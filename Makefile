@@ -57,6 +57,9 @@ TESTS = dev,walk,postgres,gateway,s3,matrix-e2ee,$(CHAT)
 	@$(call package,pgbouncer,pgbouncer)
 	@$(call package,dovecot,dovecot-imapd dovecot-lmtpd)
 	@$(call package,smtpd,opensmtpd)
+	@$(call package,zsh,zsh)
+	@$(call package,fish,fish)
+	@$(call package,systemd-analyze,systemd)
 	@$(call package,/usr/lib/postgresql/*/bin/postgres,postgresql)
 	@$(oldest)
 	@$(synapse)
@@ -120,7 +123,7 @@ mcp = { \
 	}; true; } </dev/null >&2
 
 # The tests of the sandbox want bubblewrap, those of the page a browser, those of the store a pooler and a server with TLS
-# and those of e-mail its servers, which pip does not have: $(1) is the program, $(2) Debian's packages. No service is started, which is what
+# and those of e-mail its servers, those of completion the shells, which pip does not have: $(1) is the program, $(2) Debian's packages. No service is started, which is what
 # policy-rc.d says. Where it cannot be had, they skip and say so.
 package = { command -v $(1) || [ "$$(id -u)" != 0 ] || ! command -v apt-get || { \
 	policy=/usr/sbin/policy-rc.d; \

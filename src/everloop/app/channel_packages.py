@@ -45,6 +45,14 @@ def setup_of(name: str) -> Setup:
     return found if isinstance(found, Setup) else Setup(title=name, steps=(), fields=())
 
 
+def secret_fields(name: str) -> frozenset[str]:
+    """The settings that a channel says are secret; none where its package is gone, or cannot be loaded."""
+    try:
+        return frozenset(field.name for field in setup_of(name).fields if field.secret)
+    except EverloopError:
+        return frozenset()
+
+
 def login_of(name: str) -> tuple[tuple[SetupField, ...], LogIn] | None:
     """What is asked for a login, and what makes settings of it. Raises EverloopError."""
     module = _module(name)

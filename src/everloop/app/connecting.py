@@ -17,7 +17,7 @@ from ..errors import EverloopError, HostFailed, HostUnreachable, KeyRefused, Mod
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import EMBEDDED, Choice, host_of
 from ..providers.discovery import Discovery, ListedModel, talks
-from ..providers.keys import Keys, checked_key
+from ..providers.keys import Keys, checked_key, unknown_provider
 from ..providers.offered import OWN, OfferedProvider, offered
 from ..providers.prices import find_price, find_window
 from ..settings import AccountSection, Settings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..providers.embedded import Download
 
 ONE_MODEL = "this program has one model, which was handed over to it"
-_USUAL = "agents.defaults.model"
+USUAL = "agents.defaults.model"
 _TYPE_IT = "If the address is right, write the name of the model yourself."
 
 
@@ -57,36 +57,18 @@ class Connected(Struct, frozen=True):
     notes: list[str]
 
 
-class ModelConnector:
-    def __init__(self, live: LiveHouse, settings: LiveSettings) -> None:
-        self._live = live
-        self._settings = settings
+class ProviderProbe:
+    """Looks at providers by what a library of models has, and keeps nothing."""
 
-    @property
-    def is_embedded(self) -> bool:
-        return self._live.now.model.download is not None
-
-    @property
-    def download(self) -> "Download | None":
-        """Of the model of this machine, whether or not it answers now."""
-        if download := self._live.now.model.download:
-            return download
-        try:
-            return self._library.models.find(EMBEDDED).download
-        except ModelMissing:
-            return None
-
-    async def providers(self) -> list[OfferedProvider]:
-        """None where one model was handed over: there is nothing to choose."""
-        library = self._live.now.library
-        return offered(library.keys, frozenset(library.logins)) if library else []
+    def __init__(self, library: ModelLibrary) -> None:
+        self._library = library
 
     def changes(self, provider: str, address: str, model: str) -> dict[str, Any]:
         """The settings that connecting changes. Raises EverloopError for what is no address or no provider."""
         name = self._name_for(provider, address)
-        account, row = self._live.now.settings.providers.accounts.get(name), HOSTS.get(name)
+        account, row = self._library.settings.providers.accounts.get(name), HOSTS.get(name)
         known = (account.api_base if account else "") or (row.base if row else "")
-        changed = {_USUAL: f"{name}/{model}"}
+        changed = {USUAL: f"{name}/{model}"}
         if address and address.rstrip("/") != known.rstrip("/"):
             changed[key_of(("providers", name, "api_base"))] = address
         return changed
@@ -123,29 +105,8 @@ class ModelConnector:
             models = await Discovery(library.http, logins=library.logins).models(choice)
         return LookedAt(choice.base, models)
 
-    async def connect(self, provider: str, address: str, key: str, model: str) -> Connected:
-        """Keep the address and the usual model in the settings, and the key in the vault. Raises EverloopError; then
-        all is as before."""
-        checked = checked_key(key) if key else ""
-        changes = self.changes(provider, address, model)
-        before = await self._values(changes)
-        await self._settings.change(changes)
-        name = changes[_USUAL].partition("/")[0]
-        try:
-            notes = await self._settings.keep_key(name, checked) if checked else []
-        except EverloopError:
-            await self._settings.change(before)
-            raise
-        return Connected(changes[_USUAL], notes)
-
-    @property
-    def _library(self) -> ModelLibrary:
-        if self._live.now.library is None:
-            raise ModelMissing(ONE_MODEL)
-        return self._live.now.library
-
     def _choice(self, provider: str, address: str, key: str) -> Choice:
-        name, now = self._name_for(provider, address), self._live.now.settings
+        name, now = self._name_for(provider, address), self._library.settings
         wanted = _with_address(now, name, address) if address else now
         same = destination_of(name, wanted) == destination_of(name, now)
         account = wanted.providers.accounts.get(name, AccountSection())
@@ -166,7 +127,7 @@ class ModelConnector:
         if address:
             _check_address(address)
         if provider not in HOSTS and provider not in now.providers.accounts:
-            raise EverloopError(f"there is no provider {provider!r}")
+            raise unknown_provider(provider, now.providers.accounts)
         if provider != OWN or not address:
             return provider
         names = [OWN, slug := _slug(address), *(f"{slug}-{n}" for n in range(2, 100))]
@@ -178,11 +139,69 @@ class ModelConnector:
 
     def _is_free(self, name: str) -> bool:
         """Nothing is configured under it, and no key is kept for it."""
-        accounts, keys = self._live.now.settings.providers.accounts, self._library.keys
+        accounts, keys = self._library.settings.providers.accounts, self._library.keys
         host = HOSTS.get(name)
         if accounts.get(name, AccountSection()) != AccountSection() or (host and name != OWN):
             return False
         return not (host and keys.has(host)) and f"key:{name}" not in self._library.kept
+
+
+class ModelConnector:
+    def __init__(self, live: LiveHouse, settings: LiveSettings) -> None:
+        self._live = live
+        self._settings = settings
+
+    @property
+    def is_embedded(self) -> bool:
+        return self._live.now.model.download is not None
+
+    @property
+    def download(self) -> "Download | None":
+        """Of the model of this machine, whether or not it answers now."""
+        if download := self._live.now.model.download:
+            return download
+        try:
+            return self._library.models.find(EMBEDDED).download
+        except ModelMissing:
+            return None
+
+    async def providers(self) -> list[OfferedProvider]:
+        """None where one model was handed over: there is nothing to choose."""
+        library = self._live.now.library
+        return offered(library.keys, frozenset(library.logins)) if library else []
+
+    async def look(self, provider: str, address: str, key: str) -> LookedAt:
+        """The models that it tells of. Nothing is kept. Raises ProviderError and EverloopError, with a way out."""
+        return await self._probe.look(provider, address, key)
+
+    def changes(self, provider: str, address: str, model: str) -> dict[str, Any]:
+        """The settings that connecting changes. Raises EverloopError for what is no address or no provider."""
+        return self._probe.changes(provider, address, model)
+
+    async def connect(self, provider: str, address: str, key: str, model: str) -> Connected:
+        """Keep the address and the usual model in the settings, and the key in the vault. Raises EverloopError; then
+        all is as before."""
+        checked = checked_key(key) if key else ""
+        changes = self.changes(provider, address, model)
+        before = await self._values(changes)
+        await self._settings.change(changes)
+        name = changes[USUAL].partition("/")[0]
+        try:
+            notes = await self._settings.keep_key(name, checked) if checked else []
+        except EverloopError:
+            await self._settings.change(before)
+            raise
+        return Connected(changes[USUAL], notes)
+
+    @property
+    def _library(self) -> ModelLibrary:
+        if self._live.now.library is None:
+            raise ModelMissing(ONE_MODEL)
+        return self._live.now.library
+
+    @property
+    def _probe(self) -> ProviderProbe:
+        return ProviderProbe(self._library)
 
     async def _values(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """What the file says of these now; None is nothing."""

@@ -15,6 +15,7 @@ from ..ports import WorkspaceFiles
 from ..ports.channel import Hook
 from ..ports.directory import Person
 from ..ports.events import Answer
+from ..ports.house_status import HouseStatus
 from ..ports.rows import Receipt
 from ..runtime.askers import Asker
 from ..runtime.membership import Membership
@@ -29,6 +30,7 @@ from .channel_desk import ChannelDesk
 from .connecting import ModelConnector
 from .direct_tools import HouseDirectTools
 from .house import House
+from .house_status import read_status
 from .mcp_desk import McpDesk
 from .mcp_login_hook import NAME as MCP
 from .mcp_login_hook import McpLoginHook
@@ -89,6 +91,12 @@ class GatewayDesk(Agent):
     async def _channels_changed(self) -> None:
         if self._configured:
             await self._configured.follow(surely=True)
+
+    async def house_status(self) -> HouseStatus:
+        """Raises SettingsError, StoreError."""
+        now, opened = self._live.now, self._opened
+        settings = await asyncio.to_thread(opened.settings_now)
+        return await read_status(opened.home, settings, opened.store, opened.vault, now.library, self.budgets)
 
     @property
     def listening(self) -> list[str]:

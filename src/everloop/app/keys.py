@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..providers import logins
-from ..providers.catalog import Host
+from ..providers.catalog import HOSTS, Host
 from ..providers.keys import Keys, checked_key, keyed_host, notes_on
 from ..providers.logins import Login, Sleep
 from ..settings import home_of, load
@@ -21,10 +21,16 @@ __all__ = [
     "forget",
     "keep_key",
     "kept_keys",
+    "key_variables",
     "login_to",
 ]
 
 LOGINS = logins.NAMES
+
+
+def key_variables() -> list[str]:
+    """The variables in which keys of providers are looked for."""
+    return [name for host in HOSTS.values() for name in host.key_variables]
 
 
 def find_host(name: str) -> Host:

@@ -88,7 +88,14 @@ async def find_hosts(library: ModelLibrary, uses: list[Use], everything: bool) -
     return [replace(row, use=roles.get(row.name, "")) for row, shown in rows if shown or everything]
 
 
-async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> tuple[HostRow, bool]:
+async def look_at_host(library: ModelLibrary, name: str, patience: float = PATIENCE) -> HostRow:
+    """One provider, by a call that costs nothing."""
+    return (await _look_at(library, name, await library.vault.names(), patience))[0]
+
+
+async def _look_at(
+    library: ModelLibrary, name: str, kept: Collection[str], most: float = PATIENCE
+) -> tuple[HostRow, bool]:
     """A provider, and whether there is anything about it that the owner has configured or started."""
     host, configured = host_of(name, library.keys), name in library.keys.accounts
     if host is None:
@@ -99,7 +106,7 @@ async def _look_at(library: ModelLibrary, name: str, kept: Collection[str]) -> t
             return HostRow(name, "vault", "vault locked", why=locked), True
         if not where:
             return HostRow(name, _how_to_get_in(host)), configured
-        patience = LOCAL_PATIENCE if host.port and not configured else PATIENCE
+        patience = LOCAL_PATIENCE if host.port and not configured else most
         async with asyncio.timeout(patience):
             models = await _listed(library, await _choice_at(library, host))
     except TimeoutError:

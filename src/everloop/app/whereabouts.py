@@ -1,12 +1,18 @@
-"""Where the gateway of a home can be reached, for the commands that print a link into its page."""
+"""Where the gateway of a home can be reached, for the commands that print a link into its page, and whether it runs.
 
+A gateway holds a lock on the file that says where it is, so that after a kill nobody takes it for running.
+"""
+
+import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..ports.house_status import RunningGateway
 from ..settings import Settings
 
-FILE = "run/.gateway"  # holds the address at which one listens
+FILE = "run/.gateway"  # holds the address at which one listens, and the number of its process
 
 
 @contextmanager
@@ -14,11 +20,28 @@ def listening_at(home: Path, url: str) -> Iterator[None]:
     """As long as the block lasts, others learn that a gateway is there. After a kill it is where the last one was."""
     told = home / FILE
     told.parent.mkdir(exist_ok=True)
-    told.write_text(url)
+    with told.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # several gateways may hold it
+        file.write(f"{url}\n{os.getpid()}\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            told.unlink(missing_ok=True)
+
+
+def running_gateway(home: Path) -> RunningGateway:
+    """The one that began last, on this machine."""
     try:
-        yield
-    finally:
-        told.unlink(missing_ok=True)
+        with (home / FILE).open() as file:
+            url, _, pid = file.read().partition("\n")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return RunningGateway(True, url, int(pid) if pid.strip().isdecimal() else 0)
+    except OSError:
+        pass
+    return RunningGateway(False)
 
 
 def page_address(home: Path, settings: Settings) -> str:
@@ -27,7 +50,7 @@ def page_address(home: Path, settings: Settings) -> str:
     if place.allowed_hosts:
         return f"https://{place.allowed_hosts[0]}"
     try:
-        return (home / FILE).read_text()
+        return (home / FILE).read_text().partition("\n")[0]
     except FileNotFoundError:
         host = f"[{place.host}]" if ":" in place.host else place.host
         return f"{'https' if place.tls_cert else 'http'}://{host}:{place.port}"

@@ -27,8 +27,18 @@ class CliCommand(NamedTuple):
 
 COMMANDS = {
     "agent": CliCommand("talk with the agent: one answer with -m, else a chat"),
+    "onboard": CliCommand("set it up: a model that is tried, your name, a password, channels, a service"),
+    "status": CliCommand("show how everything stands: who answers, channels, schedules, costs, disk, what is broken"),
     "gateway": CliCommand(
         "run it all: the page, the APIs, the WebSocket, timers and channels; set its password", ("run", "password")
+    ),
+    "config": CliCommand(
+        "show the settings, change one, edit the file, each time checked before it is written",
+        ("list", "get", "set", "unset", "edit", "path"),
+    ),
+    "service": CliCommand(
+        "have the gateway run by itself, as a service of this machine (systemd, launchd)",
+        ("status", "install", "uninstall", "logs", "show"),
     ),
     "tokens": CliCommand(
         "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
@@ -86,6 +96,7 @@ COMMANDS = {
     "heartbeat": CliCommand(
         "show what the agent looked after by itself (HEARTBEAT.md), and have it look now", ("show", "run", "allow")
     ),
+    "completion": CliCommand("print a script by which bash, zsh or fish completes these commands"),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),
     "files": CliCommand(

@@ -25,6 +25,7 @@ from ..ports.events import (
 )
 from ..readings.commands import command_in
 from .chat import chat
+from .first_time import FIRST_TIME, is_first_time
 from .here import Here, ask, ask_about_files, catch_up, finish, is_answer, minding, note_limits, show_unshown, stopping
 from .lines import LineReader
 from .session_key import DIRECT, session_key
@@ -77,6 +78,8 @@ async def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and arguments.session is not None:
         raise WrongUse("--continue goes on with the session that was active last, -s with the one it names: say one")
     text = _message(arguments.message)
+    if text is None and is_first_time():
+        terminal.note(FIRST_TIME)
     lines = LineReader()
     # A pipe is read while the house opens, before what was cut off goes on: its first line may say to stop that.
     first = asyncio.ensure_future(lines.read("> ")) if text is None and not sys.stdin.isatty() else None

@@ -77,18 +77,18 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
 async def _add(arguments: argparse.Namespace, values: dict[str, Any], terminal: Terminal) -> int:
     async with open_channel_desk() as desk:
         added = await desk.add(arguments.name, values, test=not arguments.no_test)
-    _tell_added(added.row, added.probed, terminal, tried=not arguments.no_test)
+    tell_added(added.row, added.probed, terminal, tried=not arguments.no_test)
     return 0
 
 
 async def _log_in(name: str, values: dict[str, Any], terminal: Terminal) -> int:
     async with open_channel_desk() as desk:
         added = await desk.log_in(name, values)
-    _tell_added(added.row, added.probed, terminal, tried=True)
+    tell_added(added.row, added.probed, terminal, tried=True)
     return 0
 
 
-def _tell_added(row: ChannelRow, probed: Probed | None, terminal: Terminal, *, tried: bool) -> None:
+def tell_added(row: ChannelRow, probed: Probed | None, terminal: Terminal, *, tried: bool) -> None:
     if tried:
         _tell_probed(probed, terminal)
     terminal.answer(f"{row.title} is set up.")

@@ -17,13 +17,13 @@ async def try_model(name: str, as_json: bool, terminal: Terminal) -> int:
         for run in trials.run:
             tried.append(await run(terminal.status))
             if not as_json:
-                terminal.answer(_text(tried[-1]))
+                terminal.answer(to_text(tried[-1]))
     if as_json:
         terminal.answer(to_json({"model": trials.model, "checks": tried}))
     return 0 if all(each.ok for each in tried) else 1
 
 
-def _text(tried: Tried | Embedding) -> str:
+def to_text(tried: Tried | Embedding) -> str:
     return _tried_text(tried) if isinstance(tried, Tried) else _embedding_text(tried)
 
 

@@ -158,6 +158,15 @@ def _expanded(layer: Layer, environ: Mapping[str, str], value: Any, path: tuple[
     return Typed(_REFERENCE.sub(look_up, value))
 
 
+def read_text(text: str, hint: Any) -> Any:
+    """What somebody has typed, as the setting wants it; None is what an optional one is without a value. As it is where
+    it cannot be read so, or refers to a variable: whoever checks it says what is wrong."""
+    wants = without_none(hint)
+    if wants is not hint and not text:
+        return None
+    return text if "${" in text else _read(Typed(text), wants)
+
+
 def _read(text: Typed, wants: Any) -> Any:
     """Text as the type that is wanted; as it is when it cannot be."""
     base = get_args(wants)[0] if get_origin(wants) is Annotated else wants

@@ -188,7 +188,7 @@ def _with(text: str, path: Path, value: Any) -> str:
         if not each.is_header and path[: len(each.path)] == each.path:
             start, end = each.value
             within = path[len(each.path) :]
-            written = _value(value if not within else _changed(text[start:end], within, value))
+            written = value_text(value if not within else _changed(text[start:end], within, value))
             return f"{text[:start]}{written}{text[end:]}"
     return _added(_without(text, path), path, value)
 
@@ -213,10 +213,10 @@ def _added(text: str, path: Path, value: Any) -> str:
         beside = [each for each in dotted if each.within(table)]  # agents.defaults.x = …
         if not beside:
             space = "\n" if text.strip() else ""
-            return f"{text}{space}[{key_of(table)}]\n{key_of(path[-1:])} = {_value(value)}\n"
+            return f"{text}{space}[{key_of(table)}]\n{key_of(path[-1:])} = {value_text(value)}\n"
         table = beside[-1].table
     inside = [each for each in known if each.table == table]
-    line = f"{key_of(path[len(table) :])} = {_value(value)}\n"
+    line = f"{key_of(path[len(table) :])} = {value_text(value)}\n"
     if inside:
         return f"{text[: inside[-1].end]}{line}{text[inside[-1].end :]}"
     return f"{line}\n{text}" if text else line
@@ -227,7 +227,7 @@ def _without(text: str, path: Path) -> str:
     for each in known:
         if not each.is_header and len(each.path) < len(path) and path[: len(each.path)] == each.path:
             start, end = each.value
-            return f"{text[:start]}{_value(_changed(text[start:end], path[len(each.path) :], None))}{text[end:]}"
+            return f"{text[:start]}{value_text(_changed(text[start:end], path[len(each.path) :], None))}{text[end:]}"
     for place in range(len(known) - 1, -1, -1):
         each = known[place]
         if not each.within(path):
@@ -239,7 +239,8 @@ def _without(text: str, path: Path) -> str:
     return text
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """As TOML writes it. Raises SettingsError."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -250,10 +251,12 @@ def _value(value: Any) -> str:
         case str():
             return _text(value)
         case Mapping():
-            pairs = ", ".join(f"{key_of((key,))} = {_value(each)}" for key, each in value.items() if each is not None)
+            pairs = ", ".join(
+                f"{key_of((key,))} = {value_text(each)}" for key, each in value.items() if each is not None
+            )
             return f"{{ {pairs} }}" if pairs else "{}"
         case list() | tuple():
-            return f"[{', '.join(map(_value, value))}]"
+            return f"[{', '.join(map(value_text, value))}]"
     raise SettingsError("a value is of a kind that the settings file cannot hold")
 
 

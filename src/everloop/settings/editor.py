@@ -36,7 +36,7 @@ class Edition(Struct, frozen=True):
 
     @property
     def version(self) -> str:
-        return _version(self.data)
+        return version_of(self.data)
 
     @property
     def rows(self) -> list[SettingsRow]:
@@ -59,8 +59,7 @@ class SettingsEditor:
 
     def read(self) -> Edition:
         """Raises SettingsError."""
-        file = file_of(self._home)
-        return self._edition(file or self._home / "config.toml", read_bytes(file) if file else b"")
+        return self._edition(*self.read_file())
 
     def draft(self, asked: Mapping[str, Any], version: str = "") -> SettingsDraft:
         """The settings after these changes. Nothing is written yet.
@@ -82,6 +81,26 @@ class SettingsEditor:
         whoever asks sees to it that they are in force, and nothing lies over them."""
         return self._drafted(self.read(), changes)
 
+    def draft_by_owner(self, changes: Sequence[SettingChange]) -> SettingsDraft:
+        """The settings after changes that the owner of the machine makes, who may also edit the file: what is to be
+        changed by hand may be, and a ${NAME} be written. Raises SettingsError, which names the key."""
+        now = self.read()
+        for change in changes:
+            _check_free(change, now.origins)
+        self._check_values([change for change in changes if not _refers(change.value)])
+        return self._drafted(now, changes)
+
+    def draft_text(self, text: str, base: str, paths: Sequence[Path] = ()) -> SettingsDraft:
+        """A file that somebody has written in the place of the one of version `base`. Raises SettingsError, with the
+        line."""
+        return SettingsDraft(self._edition(self.read_file()[0], text.encode()), base, tuple(paths))
+
+    def read_file(self) -> tuple[File, bytes]:
+        """The file, or where it would be, and what it holds, right or wrong. Raises SettingsError where there are two,
+        or it cannot be read."""
+        file = file_of(self._home)
+        return file or self._home / "config.toml", read_bytes(file) if file else b""
+
     def _drafted(self, now: Edition, changes: Sequence[SettingChange]) -> SettingsDraft:
         edit = edited_toml if now.file.suffix == ".toml" else edited_json
         mark = b"\xef\xbb\xbf" if now.data.startswith(b"\xef\xbb\xbf") else b""
@@ -96,7 +115,7 @@ class SettingsEditor:
         try:
             with _alone(place.parent):
                 held = place.read_bytes() if place.exists() else b""
-                if _version(held) != draft.base:
+                if version_of(held) != draft.base:
                     raise _moved(file)
                 _replace(place, draft.edition.data)
         except OSError as error:
@@ -131,7 +150,7 @@ def changes_of(asked: Mapping[str, Any]) -> Iterator[SettingChange]:
     """What is asked for, setting by setting. Raises SettingsError for what is no setting."""
     for key, value in asked.items():
         path = path_of(key)
-        yield from _changes(path, _shape_at(path), value)
+        yield from _changes(path, shape_at(path), value)
 
 
 def _changes(path: Path, shape: Any, value: Any) -> Iterator[SettingChange]:
@@ -144,12 +163,12 @@ def _changes(path: Path, shape: Any, value: Any) -> Iterator[SettingChange]:
         yield SettingChange(path, None)
     elif isinstance(value, Mapping):
         for name, each in value.items():
-            yield from _changes((*path, name), _shape_at((*path, name)), each)
+            yield from _changes((*path, name), shape_at((*path, name)), each)
     else:
         raise SettingsError(f"{key_of(path)} is a table of settings; name those that are to be changed")
 
 
-def _shape_at(path: Path) -> Any:
+def shape_at(path: Path) -> Any:
     """The type of what stands at a path. Raises SettingsError where nothing can."""
     hint: Any = Settings
     for depth, part in enumerate(path):
@@ -232,7 +251,12 @@ def _nested(change: SettingChange) -> dict[str, Any]:
     return cast(dict[str, Any], tree)
 
 
-def _version(data: bytes) -> str:
+def _refers(value: Any) -> bool:
+    """Whether it is read from the environment, so that only then it is known what it is."""
+    return isinstance(value, str) and "${" in value
+
+
+def version_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 

@@ -15,7 +15,10 @@ Kind = Literal["text", "whole", "number", "switch", "choice", "list", "rows", "t
 Source = Literal["default", "file", "environment", "start"]
 NAME = "<name>"
 # Tables of tables whose names are the owner's.
-NAMED: tuple[Path, ...] = (("models",), ("personas",), ("prices",), ("providers",), ("tools", "mcp_servers"))
+NAMED: tuple[Path, ...] = (
+    *(("agents", "profiles"), ("models",), ("personas",), ("prices",), ("providers",)),
+    ("tools", "mcp_servers"),
+)
 
 
 class Origin(Struct, frozen=True):
@@ -84,6 +87,7 @@ def _named(kind: type[Struct], path: Path, names: Mapping[Path, tuple[str, ...]]
 def rows_of(settings: Settings, origins: Mapping[Path, Origin]) -> list[SettingsRow]:
     """`origins` say of every path that someone has set who did."""
     named: dict[Path, tuple[str, ...]] = {
+        ("agents", "profiles"): tuple(settings.agents.profiles),
         ("models",): tuple(settings.models),
         ("personas",): tuple(settings.personas),
         ("prices",): tuple(settings.prices),

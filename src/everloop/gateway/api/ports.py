@@ -11,6 +11,7 @@ from ...ports.channel import Probed, Setup, SetupField
 from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
+from ...ports.house_status import TellsStatus
 from ...ports.listening import ChannelRow
 from ...ports.remembering import OwnMemory
 from ...ports.schedules import Asker, Schedule, ScheduleRow, ScheduleRun
@@ -314,7 +315,7 @@ class ScheduleBook(Protocol):
         ...
 
 
-class ApiAgent(GatewayAgent, Protocol):
+class ApiAgent(GatewayAgent, TellsStatus, Protocol):
     """What the page's API needs beside."""
 
     @property

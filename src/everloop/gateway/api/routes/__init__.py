@@ -18,6 +18,7 @@ from . import (
     schedules,
     sessions,
     skills,
+    status,
     subagents,
 )
 
@@ -40,4 +41,5 @@ TABLE = (
     *files.ROUTES,
     *memory.ROUTES,
     *audit.ROUTES,
+    *status.ROUTES,
 )
