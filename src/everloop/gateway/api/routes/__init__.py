@@ -5,6 +5,7 @@ from . import (
     budgets,
     channels,
     delivery,
+    doctor,
     files,
     heartbeat,
     leaving,
@@ -40,4 +41,5 @@ TABLE = (
     *files.ROUTES,
     *memory.ROUTES,
     *audit.ROUTES,
+    *doctor.ROUTES,
 )
