@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..ports.doctor import CheckRow, Finding, Mended
+from ..ports.doctor import CheckRow, Diagnosis, Mended
 from ..ports.jobs import TaskState
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class DoctorLater:
     def checks(self) -> Sequence[CheckRow]:
         return self._doctor.checks()
 
-    async def examine(self) -> Sequence[Finding]:
+    async def examine(self) -> Sequence[Diagnosis]:
         return await self._doctor.examine()
 
     async def mend(self) -> Sequence[Mended]:

@@ -14,7 +14,6 @@ from ..errors import EverloopError
 from ..ports.log_lines import FILE, FOLDER, LogLine
 
 LOOK = 0.25  # seconds between looks for more
-BEAT = 12  # looks without anything new, after which whoever listens is told so
 MOST = 200  # lines that are told at once
 
 
@@ -95,13 +94,10 @@ class LogFollower:
     async def follow(self, last: int) -> AsyncGenerator[Sequence[LogLine]]:
         with Tail(self._path) as tail:
             found = await asyncio.to_thread(self._last, tail, last)
-            silent = BEAT
             while True:
                 for at in range(0, len(found), MOST):
                     yield found[at : at + MOST]
-                silent = 0 if found else silent + 1
-                if silent >= BEAT:
-                    silent = 0
+                if not found:
                     yield ()
                 await asyncio.sleep(LOOK)
                 found = await asyncio.to_thread(tail.read)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from ..app.doctor import Progress, examined, mend_all
-from ..ports.doctor import Finding, Mended
+from ..ports.doctor import Diagnosis, Mended
 from ..settings import home_of
 from .logbook import keep_silent
 from .table import to_json
@@ -48,12 +48,12 @@ async def run(arguments: argparse.Namespace) -> int:
     return 1 if verdict_of(findings) == "broken" else 0
 
 
-def verdict_of(findings: Sequence[Finding]) -> str:
+def verdict_of(findings: Sequence[Diagnosis]) -> str:
     """The gravest."""
     return next((each for each in ("broken", "advice") if any(one.verdict == each for one in findings)), "ok")
 
 
-def rows_of(findings: Sequence[Finding]) -> list[dict[str, object]]:
+def rows_of(findings: Sequence[Diagnosis]) -> list[dict[str, object]]:
     return [
         {
             "check": each.check,
@@ -67,7 +67,7 @@ def rows_of(findings: Sequence[Finding]) -> list[dict[str, object]]:
     ]
 
 
-def to_text(findings: Sequence[Finding], mended: Sequence[Mended], everything: bool) -> str:
+def to_text(findings: Sequence[Diagnosis], mended: Sequence[Mended], everything: bool) -> str:
     lines = [f"mended: {each.what}" + (f" ({each.failed})" if each.failed else "") for each in mended]
     for each in findings:
         if everything or each.verdict in ("advice", "broken"):
@@ -77,7 +77,7 @@ def to_text(findings: Sequence[Finding], mended: Sequence[Mended], everything: b
     return "\n".join([*lines, summary(findings)])
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summary(findings: Sequence[Diagnosis]) -> str:
     count = {verdict: sum(each.verdict == verdict for each in findings) for verdict in MARKS}
     if not count["broken"] and not count["advice"]:
         return f"All is well: {count['ok']} checks, {count['skipped']} skipped."

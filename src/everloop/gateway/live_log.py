@@ -1,6 +1,7 @@
 """The log of all processes of this home, as server-sent events while it is written. It has no end, and is therefore no
 row of the API's document. Secrets were taken out when it was written."""
 
+import time
 from typing import Annotated
 
 import msgspec
@@ -12,7 +13,7 @@ from ..errors import EverloopError
 from ..ports.log_lines import LogWatch
 from .access.permissions import Permission, Route
 from .http.errors import Refused, refusal
-from .http.sse import Sse
+from .http.sse import BEAT, Sse
 
 PATH = "/api/log"
 OWNERS = Permission(("admin",), Role.OWNER)
@@ -43,10 +44,18 @@ def _query(request: web.Request) -> LogQuery:
 
 async def _follow(log: LogWatch, request: web.Request, last: int) -> web.StreamResponse:
     """Each event is a list of lines; the first comes at once, if only to say that there are none yet."""
-    sse, lines = Sse(request, {}), log.follow(last)
+    sse, lines, silent = Sse(request, {}), log.follow(last), time.monotonic()
     try:
         async for some in lines:
-            await (sse.send_all([([*some], "lines")]) if some or not sse.begun else sse.beat())
+            if request.transport is None:
+                break
+            if some or not sse.begun:
+                await sse.send_all([([*some], "lines")])
+            elif time.monotonic() - silent > BEAT:
+                await sse.beat()
+            else:
+                continue
+            silent = time.monotonic()
     except ConnectionError:
         pass  # whoever listened has gone
     except EverloopError as error:

@@ -128,7 +128,7 @@ def routes_of(
     version: str = "",
 ) -> list[Route]:
     """Every route there is, with what it needs. Those of the page hold nothing but the page itself."""
-    own = _own(agent, metrics, sockets, limits)
+    own = [*_own(agent, metrics, sockets, limits), *live_log.routes(agent.log)]
     doors = [
         *openai.routes(agent),
         *platform.routes(agent),

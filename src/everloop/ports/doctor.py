@@ -28,7 +28,7 @@ class MakeFolder(Struct, frozen=True, tag="make"):
 Mend = SetMode | RemoveStale | MakeFolder
 
 
-class Finding(Struct, frozen=True):
+class Diagnosis(Struct, frozen=True):
     """How it stands with one thing: `what` says it in a sentence, `todo` what to do about it. With `mends` it can be
     mended safely."""
 
@@ -61,7 +61,7 @@ class Doctor(Protocol):
 
     def checks(self) -> Sequence[CheckRow]: ...
 
-    async def examine(self) -> Sequence[Finding]:
+    async def examine(self) -> Sequence[Diagnosis]:
         """In the order of the checks; it ends within a bounded time."""
         ...
 

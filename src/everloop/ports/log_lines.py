@@ -28,6 +28,6 @@ class LogWatch(Protocol):
     """The log of all processes of this home, as it is written."""
 
     def follow(self, last: int) -> AsyncGenerator[Sequence[LogLine]]:
-        """The `last` lines, then those that come, for as long as somebody listens; () now and then, where nothing has
-        come. Raises EverloopError where it cannot be read."""
+        """The `last` lines, then those that come, for as long as somebody listens; () at each look that finds
+        nothing new. Raises EverloopError where it cannot be read."""
         ...

@@ -92,6 +92,7 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "settings/access",
             "settings/people",
             "settings/audit",
+            "settings/doctor",
             "settings/personas",
             "settings/schedules",
             f"t/{thread}",

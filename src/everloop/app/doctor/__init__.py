@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...errors import EverloopError, SettingsError
 from ...ports import Store
-from ...ports.doctor import CheckRow, Finding, Mended
+from ...ports.doctor import CheckRow, Diagnosis, Mended
 from ...ports.jobs import TaskState
 from ...settings import Settings, home_of, load
 from ...store.channel_state import SealedChannelRecords
@@ -67,11 +67,11 @@ class SeenStore(Struct, frozen=True):
 Told = Callable[[Progress], None]
 
 
-async def examine(patient: Patient, told: Told = lambda progress: None) -> list[Finding]:
+async def examine(patient: Patient, told: Told = lambda progress: None) -> list[Diagnosis]:
     """All checks, several at once; what they find, in their own order."""
     seats, done = asyncio.Semaphore(AT_ONCE), 0
 
-    async def one(group: str, check: Check) -> list[Finding]:
+    async def one(group: str, check: Check) -> list[Diagnosis]:
         nonlocal done
         async with seats:
             found = await _looked(check, patient)
@@ -83,7 +83,7 @@ async def examine(patient: Patient, told: Told = lambda progress: None) -> list[
     return [each for some in found for each in some]
 
 
-async def _looked(check: Check, patient: Patient) -> Sequence[Finding]:
+async def _looked(check: Check, patient: Patient) -> Sequence[Diagnosis]:
     if check.needs and patient.settings is None:
         return skipped("the settings cannot be read")
     if check.needs == "store" and (patient.opened is None or patient.schema not in (0, KNOWN)):
@@ -93,13 +93,13 @@ async def _looked(check: Check, patient: Patient) -> Sequence[Finding]:
             return await check.look(patient)
     except TimeoutError:
         return [
-            Finding("broken", f"this has not ended within {check.seconds:g} s", "Something it asks does not answer")
+            Diagnosis("broken", f"this has not ended within {check.seconds:g} s", "Something it asks does not answer")
         ]
     except (EverloopError, OSError) as error:
-        return [Finding("broken", f"this could not be looked at: {error}", "Mend that, and look again")]
+        return [Diagnosis("broken", f"this could not be looked at: {error}", "Mend that, and look again")]
     except Exception as error:  # the border to one check: what is wrong with it keeps no other from being told
         why = " ".join(f"{type(error).__name__}: {error}".split())
-        return [Finding("broken", f"this could not be looked at ({why})", "This is a mistake in everloop: report it")]
+        return [Diagnosis("broken", f"this could not be looked at ({why})", "This is a mistake in everloop: report it")]
 
 
 @asynccontextmanager
@@ -170,7 +170,7 @@ def _opened(home: Path, settings: Settings, seen: SeenStore) -> OpenHome:
 
 async def examined(
     home: Path | None = None, *, live: bool = False, told: Told = lambda progress: None
-) -> list[Finding]:
+) -> list[Diagnosis]:
     async with patient_of(home, live=live) as patient:
         return await examine(patient, told)
 
@@ -182,12 +182,12 @@ class HouseDoctor:
     def __init__(self, home: Path, tasks: Callable[[], Sequence[TaskState]]) -> None:
         self._home = home
         self._tasks = tasks
-        self._looking: asyncio.Task[list[Finding]] | None = None
+        self._looking: asyncio.Task[list[Diagnosis]] | None = None
 
     def checks(self) -> Sequence[CheckRow]:
         return [CheckRow(check.name, group, check.about) for group, check in CHECKS]
 
-    async def examine(self) -> Sequence[Finding]:
+    async def examine(self) -> Sequence[Diagnosis]:
         if self._looking is None or self._looking.done():
             self._looking = asyncio.ensure_future(self._examined())
         return await asyncio.shield(self._looking)
@@ -195,6 +195,6 @@ class HouseDoctor:
     async def mend(self) -> Sequence[Mended]:
         return await asyncio.to_thread(mend_all, await self._examined())
 
-    async def _examined(self) -> list[Finding]:
+    async def _examined(self) -> list[Diagnosis]:
         async with patient_of(self._home, tasks=self._tasks) as patient:
             return await examine(patient)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from ...errors import EverloopError
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...ports.listening import ChannelRow
 from ...ports.mcp import McpPin, McpServer
 from ...settings.editor import SettingsEditor
@@ -18,16 +18,16 @@ STUCK = 600.0  # seconds that an answer waits, without anybody having given it u
 SHOWN = 3
 
 
-async def look_at_channels(patient: Patient) -> Sequence[Finding]:
+async def look_at_channels(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     rows = await ChannelStatus(patient.home, patient.house.store, patient.house.vault).rows(patient.settings)
-    set_up = [row for row in rows if row.state not in ("unset", "off")]
+    set_up = [row for row in rows if row.state not in ("unset", "off") and row.by]  # of others the settings are told
     found = [each for row in set_up if (each := _standing(row))]
     names = ", ".join(f"{row.name} ({row.state})" for row in set_up)
     return found_or_fine(found, f"channels: {names}" if set_up else "no channel is set up")
 
 
-def _standing(row: ChannelRow) -> Finding | None:
+def _standing(row: ChannelRow) -> Diagnosis | None:
     match row.state:
         case "wrong" | "failed":
             return broken(f"the channel {row.name} does not work: {row.why}", row.todo)
@@ -36,7 +36,7 @@ def _standing(row: ChannelRow) -> Finding | None:
     return None
 
 
-async def try_channels(patient: Patient) -> Sequence[Finding]:
+async def try_channels(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     if not patient.live:
         return skipped("platforms are asked whether they take our tokens with --live")
@@ -57,7 +57,7 @@ async def _unchanged() -> None:
     """Nobody changes anything here."""
 
 
-async def look_at_outbox(patient: Patient) -> Sequence[Finding]:
+async def look_at_outbox(patient: Patient) -> Sequence[Diagnosis]:
     rows = [row for row in await patient.house.store.undelivered() if not row.polled]
     given_up = [row for row in rows if row.state == "failed"]
     stuck = [row for row in rows if row.state != "failed" and time.time() - row.queued > STUCK]
@@ -82,14 +82,14 @@ async def look_at_outbox(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, "nothing waits to be delivered")
 
 
-async def look_at_servers(patient: Patient) -> Sequence[Finding]:
+async def look_at_servers(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     servers = await servers_of(patient.settings.tools.mcp_servers, patient.house.vault, patient.environ)
     found = [each for name, server in servers.items() if (each := _wrong(name, server))]
     return found_or_fine(found, f"MCP servers: {', '.join(servers) or 'none is set up'}")
 
 
-def _wrong(name: str, server: McpServer | str) -> Finding | None:
+def _wrong(name: str, server: McpServer | str) -> Diagnosis | None:
     if isinstance(server, str):
         return broken(
             f"the MCP server {name} is set up wrongly: {server}",
@@ -103,7 +103,7 @@ def _wrong(name: str, server: McpServer | str) -> Finding | None:
     return None
 
 
-async def look_at_pins(patient: Patient) -> Sequence[Finding]:
+async def look_at_pins(patient: Patient) -> Sequence[Diagnosis]:
     """What was allowed, as it was seen last; no server is asked."""
     assert patient.settings is not None
     store = patient.house.store
@@ -117,7 +117,7 @@ async def look_at_pins(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"{len(pins)} tools of MCP servers are allowed")
 
 
-def _unallowed(server: McpServer, pins: Sequence[McpPin]) -> Finding | None:
+def _unallowed(server: McpServer, pins: Sequence[McpPin]) -> Diagnosis | None:
     todo = f"Look at it and allow it: everloop mcp allow {server.name}"
     if not pins:
         return advice(f"no tool of the MCP server {server.name} is allowed yet, so none is offered", todo)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 
 from ...ports import Http
-from ...ports.doctor import Finding, Mend
+from ...ports.doctor import Diagnosis, Mend
 from ...ports.jobs import TaskState
 from ...settings import Settings
 from ..opening import OpenHome
@@ -53,28 +53,28 @@ class Check(Struct, frozen=True):
 
     name: str
     about: str
-    look: Callable[[Patient], Awaitable[Sequence[Finding]]]
+    look: Callable[[Patient], Awaitable[Sequence[Diagnosis]]]
     needs: Needs = ""
     seconds: float = 10.0
 
 
-def fine(what: str) -> list[Finding]:
-    return [Finding("ok", what)]
+def fine(what: str) -> list[Diagnosis]:
+    return [Diagnosis("ok", what)]
 
 
-def advice(what: str, todo: str, *mends: Mend) -> Finding:
-    return Finding("advice", what, todo, mends)
+def advice(what: str, todo: str, *mends: Mend) -> Diagnosis:
+    return Diagnosis("advice", what, todo, mends)
 
 
-def broken(what: str, todo: str, *mends: Mend) -> Finding:
-    return Finding("broken", what, todo, mends)
+def broken(what: str, todo: str, *mends: Mend) -> Diagnosis:
+    return Diagnosis("broken", what, todo, mends)
 
 
-def skipped(what: str) -> list[Finding]:
-    return [Finding("skipped", what)]
+def skipped(what: str) -> list[Diagnosis]:
+    return [Diagnosis("skipped", what)]
 
 
-def found_or_fine(found: Sequence[Finding], what: str) -> Sequence[Finding]:
+def found_or_fine(found: Sequence[Diagnosis], what: str) -> Sequence[Diagnosis]:
     return found or fine(what)
 
 

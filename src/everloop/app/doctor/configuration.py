@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...settings import Settings, home_of, unused
 from ...settings.check import is_section, kind_of_sections
 from ...settings.sources import file_of
@@ -22,14 +22,14 @@ OTHERS = ("EVERLOOP_HOME", PASSPHRASE)  # variables that are no settings
 CLOSE = 0.85
 
 
-async def look_at_file(patient: Patient) -> Sequence[Finding]:
+async def look_at_file(patient: Patient) -> Sequence[Diagnosis]:
     if patient.settings is None:
         return [broken(patient.unread, "Correct it there; nothing starts before")]
     path = file_of(patient.home)
     return fine(f"{path} is understood" if path else "there is no settings file; the defaults count")
 
 
-async def look_at_unused(patient: Patient) -> Sequence[Finding]:
+async def look_at_unused(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     found = [
         advice(sentence, "Take it out of the settings, or install a package that brings the channel")
@@ -38,7 +38,7 @@ async def look_at_unused(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, "everything that is set is used")
 
 
-async def look_at_variables(patient: Patient) -> Sequence[Finding]:
+async def look_at_variables(patient: Patient) -> Sequence[Diagnosis]:
     """What has `__` in it is checked with the settings; what has not is not taken for one, and does nothing."""
     found = [
         advice(f"{name} is set and does nothing: it is not the name of a setting", f"Did you mean {meant}?")
@@ -70,7 +70,7 @@ def paths_in(shape: type[Struct], above: tuple[str, ...] = ()) -> Iterator[tuple
             yield path
 
 
-async def look_at_homes(patient: Patient) -> Sequence[Finding]:
+async def look_at_homes(patient: Patient) -> Sequence[Diagnosis]:
     usual = home_of({name: value for name, value in patient.environ.items() if name != "EVERLOOP_HOME"})
     if patient.home == usual or has_data(patient.home) or not has_data(usual):
         return fine(f"the home is {patient.home}")

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ...errors import SettingsError
-from ...ports.doctor import Finding, MakeFolder, SetMode
+from ...ports.doctor import Diagnosis, MakeFolder, SetMode
 from ...settings import path_in, workspace_of
 from ...settings.shape import Settings
 from ...settings.sources import file_of
@@ -25,11 +25,11 @@ MOST = 2000  # files that are looked at for their owner
 FOREIGN = ("workspace", "people", "chats", "mcp")  # in which commands and people may well have files of others
 
 
-async def look_at_space(patient: Patient) -> Sequence[Finding]:
+async def look_at_space(patient: Patient) -> Sequence[Diagnosis]:
     return await aside(_space, _existing(patient.home))
 
 
-def _space(folder: Path) -> Sequence[Finding]:
+def _space(folder: Path) -> Sequence[Diagnosis]:
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
     todo = "Make room: everloop files clean removes what nothing names any more; old copies are everloop.db.before-…"
@@ -43,11 +43,11 @@ def _space(folder: Path) -> Sequence[Finding]:
     return found_or_fine(found, f"{free / 1e9:,.1f} GB are free")
 
 
-async def look_at_home(patient: Patient) -> Sequence[Finding]:
+async def look_at_home(patient: Patient) -> Sequence[Diagnosis]:
     return await aside(_home, patient.home, _existing(patient.home))
 
 
-def _home(home: Path, folder: Path) -> Sequence[Finding]:
+def _home(home: Path, folder: Path) -> Sequence[Diagnosis]:
     if not home.exists() and folder != home and os.access(folder, os.W_OK):
         return fine(f"{home} is not there yet; the first start makes it")
     if not folder.is_dir():
@@ -66,13 +66,13 @@ def _home(home: Path, folder: Path) -> Sequence[Finding]:
     return fine(f"{home} can be written")
 
 
-async def look_at_workspace(patient: Patient) -> Sequence[Finding]:
+async def look_at_workspace(patient: Patient) -> Sequence[Diagnosis]:
     if not has_data(patient.home) and not patient.chosen.store.url:
         return skipped("nobody has begun yet")
     return await aside(_workspace, workspace_of(patient.chosen, patient.home))
 
 
-def _workspace(folder: Path) -> Sequence[Finding]:
+def _workspace(folder: Path) -> Sequence[Diagnosis]:
     if folder.is_dir():
         return fine(f"the workspace is {folder}")
     if os.path.lexists(folder):
@@ -86,7 +86,7 @@ def _workspace(folder: Path) -> Sequence[Finding]:
     ]
 
 
-async def look_at_modes(patient: Patient) -> Sequence[Finding]:
+async def look_at_modes(patient: Patient) -> Sequence[Diagnosis]:
     if not patient.home.exists():
         return skipped("there is no home yet")
     found = [
@@ -97,7 +97,7 @@ async def look_at_modes(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, "what is kept can be read by nobody else")
 
 
-def _open_to_others(path: Path, mode: int, what: str) -> Iterator[Finding]:
+def _open_to_others(path: Path, mode: int, what: str) -> Iterator[Diagnosis]:
     now = _mode_of(path)
     if now is not None and now & OTHERS:
         yield advice(
@@ -143,7 +143,7 @@ def _says_secret(settings: Settings) -> bool:
     return any((*own, *keys, *tokens))
 
 
-async def look_at_vault_file(patient: Patient) -> Sequence[Finding]:
+async def look_at_vault_file(patient: Patient) -> Sequence[Diagnosis]:
     path = patient.home / KEY_FILE
     mode = _mode_of(path)
     if mode is None:
@@ -159,7 +159,7 @@ async def look_at_vault_file(patient: Patient) -> Sequence[Finding]:
     return fine("the key file of the vault is yours alone")
 
 
-async def look_at_owners(patient: Patient) -> Sequence[Finding]:
+async def look_at_owners(patient: Patient) -> Sequence[Diagnosis]:
     if not patient.home.exists():
         return skipped("there is no home yet")
     others = await aside(_foreign, patient.home)

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import apsw
 
 from ...errors import EverloopError, ModelMissing, StoreError
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...settings import Settings
 from ...settings.unused import switched_on
 from ..channels import OURS
@@ -28,7 +28,7 @@ ANSWER = 5.0
 _NUMBER = re.compile(r"\d+")
 
 
-async def look_at_python(patient: Patient) -> Sequence[Finding]:
+async def look_at_python(patient: Patient) -> Sequence[Diagnosis]:
     found = []
     if sys.version_info < OLDEST_PYTHON:
         found.append(broken(f"Python {sys.version.split()[0]} is too old", "Use Python 3.11 or newer"))
@@ -44,7 +44,7 @@ def _number(version: str) -> int:
     return major * 1_000_000 + minor * 1000 + patch
 
 
-async def look_at_packages(patient: Patient) -> Sequence[Finding]:
+async def look_at_packages(patient: Patient) -> Sequence[Diagnosis]:
     """Those that everloop always needs, as its own record names them."""
     try:
         required = [each for each in metadata.requires("everloop") or () if "extra ==" not in each]
@@ -54,7 +54,7 @@ async def look_at_packages(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"the {len(required)} packages that everloop needs are there")
 
 
-def _lacking(requirement: str) -> Finding | None:
+def _lacking(requirement: str) -> Diagnosis | None:
     name, _, least = requirement.partition(">=")
     name = re.split(r"[\[<>=!~ ]", name.strip())[0]
     try:
@@ -72,7 +72,7 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(each) for each in _NUMBER.findall(version.split("+")[0])[:3])
 
 
-async def look_at_extras(patient: Patient) -> Sequence[Finding]:
+async def look_at_extras(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     found = [
         broken(
@@ -111,7 +111,7 @@ def is_installed(module: str) -> bool:
         return False
 
 
-async def look_at_clock(patient: Patient) -> Sequence[Finding]:
+async def look_at_clock(patient: Patient) -> Sequence[Diagnosis]:
     """Against the database's where that is elsewhere, and the host of the model."""
     told = [each for each in (await _of_database(patient), await _of_host(patient)) if each]
     found = [_skew(name, by) for name, by in told if abs(by) >= SKEWED]
@@ -120,7 +120,7 @@ async def look_at_clock(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"the clock goes as that of {' and '.join(name for name, _ in told)}")
 
 
-def _skew(name: str, by: float) -> Finding:
+def _skew(name: str, by: float) -> Diagnosis:
     what = f"the clock of this machine is {abs(by):,.0f} s {'ahead of' if by > 0 else 'behind'} that of {name}"
     todo = "Set it, best by NTP: sudo timedatectl set-ntp true"
     return broken(f"{what}: logins and certificates fail", todo) if abs(by) >= FAR_OFF else advice(what, todo)
@@ -159,7 +159,7 @@ async def _of_host(patient: Patient) -> tuple[str, float] | None:
     return (choice.host.name, (began + time.time()) / 2 - there) if there else None
 
 
-async def look_at_zones(patient: Patient) -> Sequence[Finding]:
+async def look_at_zones(patient: Patient) -> Sequence[Diagnosis]:
     zone = patient.chosen.schedules.timezone
     todo = "pip install tzdata, or install the system's package tzdata"
     try:
@@ -175,7 +175,7 @@ async def look_at_zones(patient: Patient) -> Sequence[Finding]:
     return fine(f"time zones are known{f'; schedules go by {zone}' if zone else ''}")
 
 
-async def look_at_roots(patient: Patient) -> Sequence[Finding]:
+async def look_at_roots(patient: Patient) -> Sequence[Diagnosis]:
     """Whose certificates are believed."""
     path = patient.chosen.net.ca_file
     try:

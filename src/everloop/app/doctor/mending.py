@@ -8,14 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import assert_never
 
-from ...ports.doctor import Finding, MakeFolder, Mend, Mended, RemoveStale, SetMode
+from ...ports.doctor import Diagnosis, MakeFolder, Mend, Mended, RemoveStale, SetMode
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def mend_all(findings: Sequence[Finding]) -> list[Mended]:
-    """Each on its own: what fails keeps no other from being mended."""
-    return [_mended(finding.check, mend) for finding in findings for mend in finding.mends]
+def mend_all(findings: Sequence[Diagnosis]) -> list[Mended]:
+    """Each on its own: what fails keeps no other from being mended. By what a dead process left, the next start knows
+    that it has to look the database through: it stays unless that was done just now."""
+    is_whole = all(each.verdict == "ok" for each in findings if each.check == "store-pages")
+    mends = [(finding.check, mend) for finding in findings for mend in finding.mends]
+    return [_mended(check, mend) for check, mend in mends if is_whole or not isinstance(mend, RemoveStale)]
 
 
 def _mended(check: str, mend: Mend) -> Mended:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec.structs import replace
 
 from ...errors import EverloopError, ModelMissing, ProviderError
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...providers.models import ResolvedModel
 from ..models import ModelLibrary, open_models
 from ..presets import Presets
@@ -26,7 +26,7 @@ async def library_of(patient: Patient) -> AsyncIterator[ModelLibrary]:
         yield await open_models(patient.home, settings, patient.house.vault, stack)
 
 
-async def look_at_uses(patient: Patient) -> Sequence[Finding]:
+async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
     async with library_of(patient) as library:
         uses = await find_uses(library)
     found = [_missing(use) for use in uses if use.why]
@@ -34,13 +34,13 @@ async def look_at_uses(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"models that are used: {names}")
 
 
-def _missing(use: Use) -> Finding:
+def _missing(use: Use) -> Diagnosis:
     what = f"the {use.role} model {use.model!r} cannot be had: {use.why}"
     todo = "everloop models shows what can be asked; the setting is agents.defaults"
     return broken(what, todo) if use.role == "default" else advice(what, todo)
 
 
-async def look_at_hosts(patient: Patient) -> Sequence[Finding]:
+async def look_at_hosts(patient: Patient) -> Sequence[Diagnosis]:
     async with library_of(patient) as library:
         uses = await find_uses(library)
         rows = await find_hosts(library, uses, everything=False)
@@ -51,7 +51,7 @@ async def look_at_hosts(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"hosts that answer and take their keys: {reached}")
 
 
-def _refused(row: HostRow) -> Finding:
+def _refused(row: HostRow) -> Diagnosis:
     what = f"{row.name}: {row.state} ({row.why or row.key})"
     if row.state in ("key refused", "no credit"):
         todo = KEYS.format(name=row.name)
@@ -62,7 +62,7 @@ def _refused(row: HostRow) -> Finding:
     return broken(what, todo) if row.use == "default" else advice(what, todo)
 
 
-async def look_at_names(patient: Patient) -> Sequence[Finding]:
+async def look_at_names(patient: Patient) -> Sequence[Diagnosis]:
     """Of models whose hosts list what they have."""
     found = []
     async with library_of(patient) as library:
@@ -72,7 +72,7 @@ async def look_at_names(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, "the models that are used are listed by their hosts")
 
 
-async def _unlisted(library: ModelLibrary, use: Use) -> Finding | None:
+async def _unlisted(library: ModelLibrary, use: Use) -> Diagnosis | None:
     try:
         choice = await library.models.look(use.model)
         if choice.host is None:
@@ -92,7 +92,7 @@ async def _unlisted(library: ModelLibrary, use: Use) -> Finding | None:
     )
 
 
-async def look_at_facts(patient: Patient) -> Sequence[Finding]:
+async def look_at_facts(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     async with library_of(patient) as library:
         presets = Presets(library.settings, library.models)
@@ -119,7 +119,7 @@ async def look_at_facts(patient: Patient) -> Sequence[Finding]:
                 f'Set its price, in dollars for a million tokens: [prices."{model.model}"] input = …, output = …',
             )
         )
-    return found_or_fine(found, f"{model.name} reads {window:,} tokens, and its price is known")
+    return found_or_fine(found, f"{model.name} reads {window or 0:,} tokens, and its price is known")
 
 
 async def _measured(model: ResolvedModel) -> int | None:
@@ -131,7 +131,7 @@ async def _measured(model: ResolvedModel) -> int | None:
         return None
 
 
-async def try_answer(patient: Patient) -> Sequence[Finding]:
+async def try_answer(patient: Patient) -> Sequence[Diagnosis]:
     if not patient.live:
         return skipped("a model is asked for an answer with --live, as that may cost something")
     async with library_of(patient) as library:

@@ -9,7 +9,7 @@ from yarl import URL
 
 from ...errors import HostUnreachable, ModelMissing
 from ...net.proxies import find_proxy
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...providers.choose import Choice
 from ...settings.shape import masked
 from ..presets import Presets
@@ -21,7 +21,7 @@ SAMPLE = "https://model.example"  # any host that is not this machine
 VARIABLES = "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
 
 
-async def look_at_proxy(patient: Patient) -> Sequence[Finding]:
+async def look_at_proxy(patient: Patient) -> Sequence[Diagnosis]:
     wanted = patient.chosen.net.proxy
     where = "net.proxy" if wanted else VARIABLES
     try:
@@ -43,7 +43,7 @@ async def look_at_proxy(patient: Patient) -> Sequence[Finding]:
     return fine(f"the proxy {shown} answers")
 
 
-async def look_at_egress(patient: Patient) -> Sequence[Finding]:
+async def look_at_egress(patient: Patient) -> Sequence[Diagnosis]:
     choice = await _choice_of(patient)
     if choice is None:
         return skipped("no host of a model is configured")

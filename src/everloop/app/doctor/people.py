@@ -10,7 +10,7 @@ from ...errors import VaultLocked
 from ...memory.built_in import is_installed
 from ...memory.skills.shelf import Requirements, SkillShelf
 from ...ports.budgets import GUESTS, HOUSE
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...ports.memory import DOCUMENTS
 from ...runtime.allotments import Allotments, BudgetLine
 from ...settings import workspace_of
@@ -26,7 +26,7 @@ MARKS = ("<<<<<<< ", ">>>>>>> ")
 SHOWN = 3
 
 
-async def look_at_vault(patient: Patient) -> Sequence[Finding]:
+async def look_at_vault(patient: Patient) -> Sequence[Diagnosis]:
     vault = patient.house.vault
     found = []
     names = await vault.names()
@@ -40,16 +40,16 @@ async def look_at_vault(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"the vault opens; it holds {len(names)} entries")
 
 
-async def look_at_memory_files(patient: Patient) -> Sequence[Finding]:
+async def look_at_memory_files(patient: Patient) -> Sequence[Diagnosis]:
     folder = workspace_of(patient.chosen, patient.home) / "memory"
     return found_or_fine([*await aside(_conflicts, folder)], "the files of the memory can be read")
 
 
-def _conflicts(folder: Path) -> list[Finding]:
+def _conflicts(folder: Path) -> list[Diagnosis]:
     return [*_unreadable(folder), *_copies(folder)]
 
 
-def _unreadable(folder: Path) -> Iterator[Finding]:
+def _unreadable(folder: Path) -> Iterator[Diagnosis]:
     for path in (folder / name for name in DOCUMENTS):
         if not os.path.lexists(path):
             continue
@@ -69,7 +69,7 @@ def _unreadable(folder: Path) -> Iterator[Finding]:
             )
 
 
-def _copies(folder: Path) -> Iterator[Finding]:
+def _copies(folder: Path) -> Iterator[Diagnosis]:
     names = sorted(each.name for each in folder.glob("*.md")) if folder.is_dir() else []
     for name in names:
         if name not in DOCUMENTS and any(mark in name.lower() for mark in COPIES):
@@ -79,7 +79,7 @@ def _copies(folder: Path) -> Iterator[Finding]:
             )
 
 
-async def look_at_held(patient: Patient) -> Sequence[Finding]:
+async def look_at_held(patient: Patient) -> Sequence[Diagnosis]:
     held = await patient.house.store.held_back()
     if not held:
         return fine("no change of a file waits for you")
@@ -92,7 +92,7 @@ async def look_at_held(patient: Patient) -> Sequence[Finding]:
     ]
 
 
-async def look_at_embedder(patient: Patient) -> Sequence[Finding]:
+async def look_at_embedder(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     if model := patient.settings.agents.defaults.embedding_model:
         return fine(f"facts are found by their meaning, with {model} (see the check models)")
@@ -101,7 +101,7 @@ async def look_at_embedder(patient: Patient) -> Sequence[Finding]:
     return fine("facts are found by their words; pip install 'everloop[recall]' finds them by their meaning, too")
 
 
-async def look_at_consolidation(patient: Patient) -> Sequence[Finding]:
+async def look_at_consolidation(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     chosen = patient.settings.memory
     if not chosen.enabled:
@@ -117,7 +117,7 @@ async def look_at_consolidation(patient: Patient) -> Sequence[Finding]:
     ]
 
 
-async def look_at_skills(patient: Patient) -> Sequence[Finding]:
+async def look_at_skills(patient: Patient) -> Sequence[Diagnosis]:
     """Those that the owner has installed or written; of ours some need programs that few have."""
     assert patient.settings is not None
     settings, home = patient.settings, patient.home
@@ -136,7 +136,7 @@ async def look_at_skills(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"{sum(row.state == 'available' for row in rows)} skills can be used")
 
 
-async def look_at_schedules(patient: Patient) -> Sequence[Finding]:
+async def look_at_schedules(patient: Patient) -> Sequence[Diagnosis]:
     store = patient.house.store
     people = {person.id: person for person in await store.people()}
     rows = [row for row in await store.schedules() if row.enabled and not row.over]
@@ -152,7 +152,7 @@ async def look_at_schedules(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"{len(rows)} schedules run")
 
 
-async def look_at_budgets(patient: Patient) -> Sequence[Finding]:
+async def look_at_budgets(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     store, section = patient.house.store, patient.settings.users.budgets
     budgets = Allotments(store, following(lambda: section))
@@ -178,7 +178,7 @@ def _is_used_up(line: BudgetLine) -> bool:
     return tokens or (line.money is not None and line.spent_money is not None and line.spent_money >= line.money)
 
 
-async def look_at_audit(patient: Patient) -> Sequence[Finding]:
+async def look_at_audit(patient: Patient) -> Sequence[Diagnosis]:
     checked = await patient.house.store.check_audit()
     if checked.broken:
         return [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...core.people import OWNER
 from ...errors import EverloopError
-from ...ports.doctor import Finding, RemoveStale
+from ...ports.doctor import Diagnosis, RemoveStale
 from ...ports.jobs import JobRow
 from ...store.holders import start_time
 from ...store.onlooking import Onlooker
@@ -20,11 +20,11 @@ DAY = 86_400.0
 BUSY = ".busy-"
 
 
-async def look_at_run(patient: Patient) -> Sequence[Finding]:
+async def look_at_run(patient: Patient) -> Sequence[Diagnosis]:
     return await aside(_left_in, patient.home / "run")
 
 
-def _left_in(folder: Path) -> Sequence[Finding]:
+def _left_in(folder: Path) -> Sequence[Diagnosis]:
     if not folder.is_dir():
         return fine("nothing runs with this home")
     holders = Onlooker(folder)
@@ -61,7 +61,7 @@ def _is_alive(who: str) -> bool:
     return pid.isdigit() and start_time(int(pid)) == started
 
 
-async def look_at_port(patient: Patient) -> Sequence[Finding]:
+async def look_at_port(patient: Patient) -> Sequence[Diagnosis]:
     """A gateway of ours answers there with its health, and has its file in `run/`."""
     place = patient.chosen.gateway
     host = "127.0.0.1" if place.host in ("", "0.0.0.0", "::") else place.host
@@ -103,7 +103,7 @@ async def _is_gateway(patient: Patient, url: str) -> bool:
         return False
 
 
-async def look_at_tasks(patient: Patient) -> Sequence[Finding]:
+async def look_at_tasks(patient: Patient) -> Sequence[Diagnosis]:
     if patient.tasks is None:
         return skipped("a gateway tells this of itself: Manage, Doctor on its page")
     found = [
@@ -119,7 +119,7 @@ async def look_at_tasks(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"{len(patient.tasks())} tasks of the gateway run")
 
 
-async def look_at_jobs(patient: Patient) -> Sequence[Finding]:
+async def look_at_jobs(patient: Patient) -> Sequence[Diagnosis]:
     store, now = patient.house.store, time.time()
     owners = dict.fromkeys((OWNER, *(person.id for person in await store.people())))
     rows = [row for owner in owners for row in await store.jobs(owner)]
@@ -127,7 +127,7 @@ async def look_at_jobs(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"{len(rows)} jobs wait for their time")
 
 
-def _late(rows: Sequence[JobRow], now: float) -> Iterator[Finding]:
+def _late(rows: Sequence[JobRow], now: float) -> Iterator[Diagnosis]:
     late = [row for row in rows if row.state == "waiting" and now - row.job.due > LATE]
     if late:
         kinds = ", ".join(sorted({row.job.kind for row in late}))
@@ -138,7 +138,7 @@ def _late(rows: Sequence[JobRow], now: float) -> Iterator[Finding]:
         )
 
 
-def _failed(rows: Sequence[JobRow]) -> Iterator[Finding]:
+def _failed(rows: Sequence[JobRow]) -> Iterator[Diagnosis]:
     failed = [row for row in rows if row.state == "failed"]
     if failed:
         last = failed[-1]
@@ -148,7 +148,7 @@ def _failed(rows: Sequence[JobRow]) -> Iterator[Finding]:
         )
 
 
-async def look_at_log(patient: Patient) -> Sequence[Finding]:
+async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
     since = time.time() - DAY
     lines = [line for line in await aside(read_since, patient.home, since) if line.level in ("error", "critical")]
     if not lines:

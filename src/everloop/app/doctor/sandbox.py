@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import ToolError
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...ports.tools import CallContext
 from ...tools.sandbox import landlock
 from ...tools.sandbox.choose import Confinement, Unconfined, choose_way
@@ -20,7 +20,7 @@ UNPRIVILEGED = Path("/proc/sys/kernel/unprivileged_userns_clone")  # of Debian's
 PROBE = "cat {outside}; (echo out > {written}) 2>/dev/null; echo in > inside && cat inside"
 
 
-async def look_at_way(patient: Patient) -> Sequence[Finding]:
+async def look_at_way(patient: Patient) -> Sequence[Diagnosis]:
     try:
         way = await _way(patient)
     except ToolError as error:
@@ -55,7 +55,7 @@ async def _way(patient: Patient) -> Confinement:
     return await choose_way(unsafe=patient.chosen.tools.exec.unsafe_without_sandbox)
 
 
-async def look_whether_it_confines(patient: Patient) -> Sequence[Finding]:
+async def look_whether_it_confines(patient: Patient) -> Sequence[Diagnosis]:
     try:
         way = await _way(patient)
     except ToolError:
@@ -69,7 +69,7 @@ async def look_whether_it_confines(patient: Patient) -> Sequence[Finding]:
             return [broken(f"no command can be run in the sandbox: {error}", "everloop logs tells more")]
 
 
-async def _probe(folder: Path, way: Confinement) -> Sequence[Finding]:
+async def _probe(folder: Path, way: Confinement) -> Sequence[Diagnosis]:
     """What lies beside the workspace must neither be read nor made; what lies in it must."""
     workspace, outside, written = folder / "workspace", folder / "outside", folder / "written"
     workspace.mkdir()

@@ -9,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from ...errors import StoreError
-from ...ports.doctor import Finding
+from ...ports.doctor import Diagnosis
 from ...store import onlooking
 from ...store.holders import Holders
 from ...store.onlooking import DATABASE, KNOWN, Onlooker
@@ -25,7 +25,7 @@ OLDEST_POSTGRES = 130_000
 RESTORE = "Restore a backup: the file was left untouched, so move it away and put the copy in its place"
 
 
-async def look_whether_it_opens(patient: Patient) -> Sequence[Finding]:
+async def look_whether_it_opens(patient: Patient) -> Sequence[Diagnosis]:
     kind = await aside(onlooking.file_system_of, patient.home)
     if onlooking.is_on_network(kind) and not patient.chosen.store.url:
         return [
@@ -53,7 +53,7 @@ def _cure_for(patient: Patient) -> str:
     return f"See that you may read {patient.home / DATABASE} and what lies beside it, and that nothing holds it"
 
 
-async def look_at_schema(patient: Patient) -> Sequence[Finding]:
+async def look_at_schema(patient: Patient) -> Sequence[Diagnosis]:
     if patient.unopened:
         return skipped("the store cannot be opened")
     if patient.schema > KNOWN:
@@ -69,10 +69,10 @@ async def look_at_schema(patient: Patient) -> Sequence[Finding]:
     return fine(f"the schema is {KNOWN}, the one of this version")
 
 
-async def look_at_pages(patient: Patient) -> Sequence[Finding]:
+async def look_at_pages(patient: Patient) -> Sequence[Diagnosis]:
     path = patient.home / DATABASE
     if patient.chosen.store.url or not path.exists():
-        return skipped("there is no SQLite file")
+        return fine("there is no SQLite file")
     try:
         connection = onlooking.read_only(path)
     except apsw.Error as error:
@@ -87,7 +87,7 @@ async def look_at_pages(patient: Patient) -> Sequence[Finding]:
     return [broken(f"{path} is damaged ({damage})", RESTORE)] if damage else fine("the database file is whole")
 
 
-async def look_at_wal(patient: Patient) -> Sequence[Finding]:
+async def look_at_wal(patient: Patient) -> Sequence[Diagnosis]:
     path = patient.home / DATABASE
     wal = path.with_name(f"{DATABASE}-wal")
     if patient.chosen.store.url or not wal.exists():
@@ -115,7 +115,7 @@ async def look_at_wal(patient: Patient) -> Sequence[Finding]:
     return found_or_fine(found, f"the write-ahead log has {status.st_size / 1e6:.1f} MB")
 
 
-async def look_at_lock(patient: Patient) -> Sequence[Finding]:
+async def look_at_lock(patient: Patient) -> Sequence[Diagnosis]:
     """Who writes lets go within milliseconds: whoever is seen at every look is stuck, or does something long."""
     shm = patient.home / f"{DATABASE}-shm"
     if patient.chosen.store.url or not shm.exists():
@@ -131,7 +131,7 @@ async def look_at_lock(patient: Patient) -> Sequence[Finding]:
     )
 
 
-def _holder(pid: int, holders: Holders) -> Finding:
+def _holder(pid: int, holders: Holders) -> Diagnosis:
     who = f"process {pid} ({command_of(pid)})"
     if holders.is_busy(pid):
         return advice(f"{who} holds the write lock, and says that its work takes long", "Wait for it to end")
@@ -141,7 +141,7 @@ def _holder(pid: int, holders: Holders) -> Finding:
     )
 
 
-async def look_at_server(patient: Patient) -> Sequence[Finding]:
+async def look_at_server(patient: Patient) -> Sequence[Diagnosis]:
     url = patient.chosen.store.url
     if not url:
         return skipped("the data is kept in SQLite")

@@ -1,7 +1,7 @@
 """What is wrong with the house, and what can be mended."""
 
-from ...ports.doctor import Finding
-from .doctor_shapes import DoctorFixed, Examined, FindingShown, MendedShown
+from ...ports.doctor import Diagnosis
+from .doctor_shapes import DiagnosisShown, DoctorFixed, Examined, MendedShown
 from .route import ApiAnswer, ApiCall
 
 
@@ -20,5 +20,5 @@ async def _examined(call: ApiCall) -> Examined:
     return Examined(gravest, findings, [*call.agent.doctor.checks()])  # type: ignore[arg-type]  # one of three words
 
 
-def _shown(each: Finding) -> FindingShown:
-    return FindingShown(each.check, each.group, each.verdict, each.what, each.todo, bool(each.mends))
+def _shown(each: Diagnosis) -> DiagnosisShown:
+    return DiagnosisShown(each.check, each.group, each.verdict, each.what, each.todo, bool(each.mends))

@@ -5,7 +5,7 @@ from msgspec import Struct
 from ...ports.doctor import CheckRow, Verdict
 
 
-class FindingShown(Struct, frozen=True):
+class DiagnosisShown(Struct, frozen=True):
     """`what` says how it stands, `todo` what to do about it; `can_fix`: POST /api/doctor/fix mends it."""
 
     check: str
@@ -20,7 +20,7 @@ class Examined(Struct, frozen=True):
     """`verdict` is the gravest of them; `checks` are all that there are."""
 
     verdict: Verdict
-    findings: list[FindingShown]
+    findings: list[DiagnosisShown]
     checks: list[CheckRow]
 
 
