@@ -3,6 +3,7 @@ settings, a damaged store, a home that is another's; and it changes nothing unle
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
@@ -31,6 +32,7 @@ __all__ = ["CHECKS", "GROUPS", "HouseDoctor", "Progress", "examine", "examined",
 
 OPENING = 12.0  # seconds for the store
 AT_ONCE = 8
+FRESH = 5.0  # seconds for which a look counts
 
 # In the order in which they are told. A check is another row in one of these files, or a file of its own here: that of
 # backups is to come, beside what is kept.
@@ -176,25 +178,31 @@ async def examined(
 
 
 class HouseDoctor:
-    """The Doctor port of a gateway, which looks at its own home. One look at a time: whoever asks meanwhile is told
-    what that one finds."""
+    """The Doctor port of a gateway, which looks at its own home. One look at a time, and none again at once: whoever
+    asks meanwhile, or a moment later, is told what that one has found, for it starts processes and asks hosts."""
 
     def __init__(self, home: Path, tasks: Callable[[], Sequence[TaskState]]) -> None:
         self._home = home
         self._tasks = tasks
         self._looking: asyncio.Task[list[Diagnosis]] | None = None
+        self._fresh_until = 0.0
 
     def checks(self) -> Sequence[CheckRow]:
         return [CheckRow(check.name, group, check.about) for group, check in CHECKS]
 
     async def examine(self) -> Sequence[Diagnosis]:
-        if self._looking is None or self._looking.done():
+        if self._looking is None or (self._looking.done() and time.monotonic() > self._fresh_until):
             self._looking = asyncio.ensure_future(self._examined())
         return await asyncio.shield(self._looking)
 
     async def mend(self) -> Sequence[Mended]:
-        return await asyncio.to_thread(mend_all, await self._examined())
+        mended = await asyncio.to_thread(mend_all, await self.examine())
+        if mended:
+            self._fresh_until = 0.0
+        return mended
 
     async def _examined(self) -> list[Diagnosis]:
         async with patient_of(self._home, tasks=self._tasks) as patient:
-            return await examine(patient)
+            found = await examine(patient)
+        self._fresh_until = time.monotonic() + FRESH
+        return found

@@ -45,7 +45,7 @@ export class DoctorPage {
     this.mend.hidden = !findings.some((each) => each.can_fix);
     this.shown.replaceChildren(
       h("p", { class: verdict === "broken" ? "callout bad" : "callout", "data-verdict": verdict }, told.verdicts[verdict](grave.length)),
-      ...mended.map((each) => h("p.hint", {}, each.failed ? `${each.what} (${each.failed})` : each.what)),
+      ...mended.map((each) => h("p.hint.text", {}, each.failed ? `${each.what} (${each.failed})` : each.what)),
       ...grave.map(finding),
       h("details", {}, h("summary", {}, told.others(others.length)), h("ul.well", {}, others.map(line))));
   }
@@ -54,7 +54,7 @@ export class DoctorPage {
 }
 
 const finding = (each) => h("article.tile.finding", { "data-check": each.check, "data-verdict": each.verdict },
-  h("div.row.spread", {}, h("b", {}, each.check), h("span.chip", { class: each.verdict === "broken" ? "chip high" : "chip medium" }, told.words[each.verdict])),
-  h("p", {}, each.what), each.todo ? h("p.todo", {}, told.todo, " ", each.todo) : null);
+  h("div.row.spread", {}, h("b", {}, h("code", {}, each.check)), h("span.chip", { class: each.verdict === "broken" ? "chip high" : "chip medium" }, told.words[each.verdict])),
+  h("p.text", {}, each.what), each.todo ? h("p.todo", {}, told.todo, " ", h("span.text", {}, each.todo)) : null);
 
-const line = (each) => h("li", {}, h("b", {}, each.check), ` ${told.words[each.verdict]}: ${each.what}`);
+const line = (each) => h("li", {}, h("code", {}, each.check), ` ${told.words[each.verdict]}: `, h("span.text", {}, each.what));

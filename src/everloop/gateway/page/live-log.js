@@ -74,7 +74,7 @@ export class LiveLog {
 
 function shown(line) {
   const at = line.time ? h("time", { datetime: line.time }, new Date(line.time).toLocaleTimeString()) : null;
-  const head = [at, h("b", {}, told.levels[line.level] ?? line.level), h("span", {}, `${line.logger.replace("everloop.", "")}: ${line.message}`)];
+  const head = [at, h("b", {}, told.levels[line.level] ?? line.level), h("span.text", {}, `${line.logger.replace("everloop.", "")}: ${line.message}`)];
   if (!line.detail) return h("li", { "data-level": line.level }, head);
   return h("li", { "data-level": line.level }, head, h("details", {}, h("summary", {}, told.detail), h("pre", {}, line.detail)));
 }
