@@ -16,7 +16,7 @@ class SetMode(Struct, frozen=True, tag="mode"):
 
 
 class RemoveStale(Struct, frozen=True, tag="remove"):
-    """A file of `run/` whose process is gone."""
+    """A file of a process that is gone: in `run/`, or half-made."""
 
     path: str
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from everloop.ports.doctor import Diagnosis, MakeFolder, RemoveStale, SetMode
 from everloop.store.sqlite import SqliteStore
 from tests.app.doctor.home import DoctoredHome, grave, process_with
 
+LESS = "-dac_override,-dac_read_search"
 DOCS = Path(__file__).parents[3] / "docs" / "doctor.md"
 
 
@@ -198,6 +200,23 @@ class TestTheCommand:
         found = {each["check"]: each for each in json.loads(ran.stdout)["findings"]}
         assert found["extras"]["todo"] == "pip install 'everloop[postgres]'"
         assert found["store"]["todo"] == "Install the extra: pip install 'everloop[postgres]'"
+
+    async def test_a_home_that_is_anothers_is_told_in_sentences(self, home: DoctoredHome):
+        wrap: tuple[str, ...] = ()
+        if os.getuid() == 0:  # who may otherwise read everything
+            if not shutil.which("setpriv"):
+                pytest.skip("root cannot be kept from reading without setpriv")
+            os.chown(home.path, 12345, 12345)
+            wrap = ("setpriv", f"--bounding-set={LESS}", f"--inh-caps={LESS}")
+        else:
+            home.path.chmod(0)
+        try:
+            ran = await asyncio.to_thread(run, home.path, "--json", wrap=wrap)
+        finally:
+            home.path.chmod(0o700)
+        told = {each["check"] for each in json.loads(ran.stdout)["findings"] if each["verdict"] == "broken"}
+        assert (ran.returncode, ran.stderr) == (1, "")
+        assert {"settings-file", "home", "store"} <= told
 
     async def test_a_full_disk_and_a_read_only_home_are_found(self, home: DoctoredHome, tmp_path: Path):
         mounted = tmp_path / "mounted"

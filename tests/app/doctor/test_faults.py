@@ -134,16 +134,17 @@ IN_THE_HOME = [
     Planted("file-modes", "advice", "config.toml holds a key", "chmod 600"),
     Planted("file-modes", "advice", "everloop.db holds every conversation", "chmod 600"),
     Planted("vault-file", "broken", "vault.key can be used by others", "chmod 600"),
-    Planted("running", "advice", "left by processes that are gone", "--fix"),
+    Planted("running", "advice", "1 file in", "--fix"),
     Planted("running", "broken", "is frozen", "kill -CONT"),
+    Planted("leftovers", "advice", "half-made by a process that was killed", "--fix removes"),
     Planted("memory-files", "advice", "both sides of a merge", "everloop memory edit"),
     Planted("skills", "advice", "the skill charts cannot be used: missing: program no-such-plotter", "Install what"),
-    Planted("outbox", "advice", "1 answers could not be delivered", "everloop outbox retry"),
-    Planted("jobs", "advice", "1 jobs (consolidate) are overdue", "everloop gateway"),
+    Planted("outbox", "advice", "1 answer could not be delivered", "everloop outbox retry"),
+    Planted("jobs", "advice", "overdue: 1 job (consolidate)", "everloop gateway"),
     Planted("schedules", "advice", "belongs to anna, who is not known any more", "everloop cron remove s1"),
     Planted("budgets", "advice", "the budget of Berta for a month is used up", "everloop users budget berta"),
     Planted("audit", "broken", "is not as it was written", "a backup"),
-    Planted("log", "advice", "holds 1 errors; the last: it has failed", "everloop logs --level error"),
+    Planted("log", "advice", "holds 1 error; the last: it has failed", "everloop logs --level error"),
 ]
 COLUMNS = "key, thread, owner, channel, chat, body, at, state"
 SKILL = """---
@@ -171,6 +172,9 @@ async def test_what_is_wrong_in_the_home_is_found(home: DoctoredHome):
     letter = msgspec.json.encode(Outbound("k", Address("webhook", "x"), "hi")).decode()
     home.sql(f"INSERT INTO outbox({COLUMNS}) VALUES('k', 't', 'owner', 'webhook', 'x', ?, 1, 'failed')", letter)
     forge_audit(home)
+    part = home.path / "everloop.db.before-99.part"
+    part.touch()
+    os.utime(part, (1, 1))
     book = LogFile(home.path / "logs" / "everloop.log")
     book.emit(
         logging.makeLogRecord({"name": "everloop.x", "msg": "it has failed", "levelno": 40, "levelname": "ERROR"})

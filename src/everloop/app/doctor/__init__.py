@@ -97,6 +97,8 @@ async def _looked(check: Check, patient: Patient) -> Sequence[Diagnosis]:
         return [
             Diagnosis("broken", f"this has not ended within {check.seconds:g} s", "Something it asks does not answer")
         ]
+    except PermissionError as error:  # of the home the check of that name tells
+        return skipped(f"{error.filename} may not be looked at")
     except (EverloopError, OSError) as error:
         return [Diagnosis("broken", f"this could not be looked at: {error}", "Mend that, and look again")]
     except Exception as error:  # the border to one check: what is wrong with it keeps no other from being told

@@ -12,7 +12,7 @@ from ...settings.editor import SettingsEditor
 from ..channel_desk import ChannelDesk
 from ..channel_status import ChannelStatus
 from ..mcp_servers import servers_of
-from .check import Check, Patient, advice, broken, found_or_fine, skipped
+from .check import Check, Patient, advice, broken, found_or_fine, many, skipped
 
 STUCK = 600.0  # seconds that an answer waits, without anybody having given it up
 SHOWN = 3
@@ -65,7 +65,7 @@ async def look_at_outbox(patient: Patient) -> Sequence[Diagnosis]:
     if given_up:
         found.append(
             advice(
-                f"{len(given_up)} answers could not be delivered and were given up; the last at "
+                f"{many(len(given_up), 'answer')} could not be delivered and given up; the last at "
                 f"{given_up[-1].channel}: {given_up[-1].why or 'no reason is known'}",
                 "everloop outbox list shows them; everloop outbox retry ID sends one again, drop ID forgets it",
             )
@@ -73,7 +73,7 @@ async def look_at_outbox(patient: Patient) -> Sequence[Diagnosis]:
     if stuck:
         found.append(
             advice(
-                f"{len(stuck)} answers wait since more than 10 minutes to be sent at "
+                f"{many(len(stuck), 'answer')} could not be sent for more than 10 minutes at "
                 f"{', '.join(sorted({row.channel for row in stuck})[:SHOWN])}"
                 + (f": {stuck[-1].why}" if stuck[-1].why else ""),
                 "See that everloop gateway runs and the channel listens: everloop channels status",
@@ -114,7 +114,7 @@ async def look_at_pins(patient: Patient) -> Sequence[Diagnosis]:
         for name, server in servers.items()
         if isinstance(server, McpServer) and (each := _unallowed(server, [pin for pin in pins if pin.server == name]))
     ]
-    return found_or_fine(found, f"{len(pins)} tools of MCP servers are allowed")
+    return found_or_fine(found, f"of MCP servers {many(len(pins), 'tool')} may be used")
 
 
 def _unallowed(server: McpServer, pins: Sequence[McpPin]) -> Diagnosis | None:

@@ -70,6 +70,11 @@ def broken(what: str, todo: str, *mends: Mend) -> Diagnosis:
     return Diagnosis("broken", what, todo, mends)
 
 
+def many(number: int, thing: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def skipped(what: str) -> list[Diagnosis]:
     return [Diagnosis("skipped", what)]
 

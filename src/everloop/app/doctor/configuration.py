@@ -1,6 +1,7 @@
 """Checks: the settings file, what it names that does nothing, variables that are meant for it, and which home this
 is."""
 
+import os
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,6 +25,8 @@ CLOSE = 0.85
 
 async def look_at_file(patient: Patient) -> Sequence[Diagnosis]:
     if patient.settings is None:
+        if "cannot be read" in patient.unread:
+            return [broken(patient.unread, f"See that you (uid {os.getuid()}) may read it; nothing starts before")]
         return [broken(patient.unread, "Correct it there; nothing starts before")]
     path = file_of(patient.home)
     return fine(f"{path} is understood" if path else "there is no settings file; the defaults count")

@@ -2,26 +2,29 @@
 
 import os
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ...errors import SettingsError
-from ...ports.doctor import Diagnosis, MakeFolder, SetMode
+from ...ports.doctor import Diagnosis, MakeFolder, RemoveStale, SetMode
 from ...settings import path_in, workspace_of
 from ...settings.shape import Settings
 from ...settings.sources import file_of
 from ...store.onlooking import DATABASE
 from ...store.vault import KEY_FILE
 from ..channels import is_secret, references_in
-from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, skipped
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .configuration import has_data
 
 LITTLE, TOO_LITTLE = 1_000_000_000, 100_000_000  # bytes that are free
 FEW_FILES = 1000
 OTHERS = 0o077
 MOST = 2000  # files that are looked at for their owner
+OLD = 3600.0  # seconds
+HALF_MADE = (f"{DATABASE}.before-*.part*", f"{KEY_FILE}.{'[0-9a-f]' * 16}", "logs/*.erasing")
 FOREIGN = ("workspace", "people", "chats", "mcp")  # in which commands and people may well have files of others
 
 
@@ -194,6 +197,25 @@ def _foreign(home: Path) -> list[tuple[Path, int]]:
     return found
 
 
+async def look_at_leftovers(patient: Patient) -> Sequence[Diagnosis]:
+    """What was being made when its process was killed."""
+    left = await aside(_half_made, patient.home)
+    if not left:
+        return fine("nothing half-made was left over")
+    return [
+        advice(
+            f"{many(len(left), 'file')} half-made by a process that was killed, as {left[0]}",
+            "everloop doctor --fix removes what is older than an hour",
+            *(RemoveStale(str(path)) for path in left),
+        )
+    ]
+
+
+def _half_made(home: Path) -> list[Path]:
+    found = [path for pattern in HALF_MADE for path in sorted(home.glob(pattern))]
+    return [path for path in found if path.is_file() and time.time() - path.stat().st_mtime > OLD]
+
+
 def _existing(folder: Path) -> Path:
     """The folder, or the nearest above it that is there."""
     return next(each for each in (folder, *folder.parents) if os.path.lexists(each))
@@ -205,5 +227,6 @@ CHECKS = (
     Check("workspace", "the folder of the workspace is there", look_at_workspace),
     Check("file-modes", "the home, the database and files with secrets are open to nobody else", look_at_modes),
     Check("vault-file", "the key file of the vault is its owner's alone", look_at_vault_file),
+    Check("leftovers", "files that were half-made when a process was killed", look_at_leftovers),
     Check("file-owners", "no file of the home belongs to another user", look_at_owners),
 )

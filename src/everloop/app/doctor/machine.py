@@ -18,7 +18,7 @@ from ...settings import Settings
 from ...settings.unused import switched_on
 from ..channels import OURS
 from ..presets import Presets
-from .check import Check, Patient, advice, broken, fine, found_or_fine, skipped
+from .check import Check, Patient, advice, broken, fine, found_or_fine, many, skipped
 from .models import library_of
 
 OLDEST_PYTHON = (3, 11)
@@ -51,7 +51,7 @@ async def look_at_packages(patient: Patient) -> Sequence[Diagnosis]:
     except metadata.PackageNotFoundError:
         return skipped("everloop runs from its source and has no record of what it needs")
     found = [each for text in required if (each := _lacking(text.partition(";")[0]))]
-    return found_or_fine(found, f"the {len(required)} packages that everloop needs are there")
+    return found_or_fine(found, f"what everloop needs is there: {many(len(required), 'package')}")
 
 
 def _lacking(requirement: str) -> Diagnosis | None:

@@ -17,7 +17,7 @@ from ...settings import workspace_of
 from ...tools.sandbox.view import environment, has_program
 from ..budgets import following
 from ..skills import installed_in
-from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, skipped
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 
 BEHIND = 20  # conversations that wait to become memory
 LATE = 6 * 3600.0  # seconds
@@ -37,7 +37,7 @@ async def look_at_vault(patient: Patient) -> Sequence[Diagnosis]:
             found.append(broken(str(error), "Nothing that needs it works before"))
     if len(found) > 1:
         found = [broken(f"{found[0].what} ({len(found)} of {len(names)} entries cannot be read)", found[0].todo)]
-    return found_or_fine(found, f"the vault opens; it holds {len(names)} entries")
+    return found_or_fine(found, f"the vault opens; {many(len(names), 'secret')} in it")
 
 
 async def look_at_memory_files(patient: Patient) -> Sequence[Diagnosis]:
@@ -86,7 +86,7 @@ async def look_at_held(patient: Patient) -> Sequence[Diagnosis]:
     names = ", ".join(file.name for file in held[:SHOWN])
     return [
         advice(
-            f"changes of {len(held)} files that stand in prompts wait for a person: {names}",
+            f"in {many(len(held), 'file')} that prompts are made of, changes wait for a person: {names}",
             "everloop approvals shows what was changed; approve or deny it there",
         )
     ]
@@ -111,7 +111,7 @@ async def look_at_consolidation(patient: Patient) -> Sequence[Diagnosis]:
         return fine("conversations become memory in time")
     return [
         advice(
-            f"{len(waiting)} conversations have not become part of the memory for hours",
+            f"{many(len(waiting), 'conversation')} did not become part of the memory for hours",
             "It is done while everloop gateway runs; see that memory.tokens_per_day and budgets leave room",
         )
     ]
@@ -133,7 +133,7 @@ async def look_at_skills(patient: Patient) -> Sequence[Diagnosis]:
         for row in rows
         if row.source != "built-in" and row.state in ("missing", "wrong")
     ]
-    return found_or_fine(found, f"{sum(row.state == 'available' for row in rows)} skills can be used")
+    return found_or_fine(found, f"{many(sum(row.state == 'available' for row in rows), 'skill')} at hand")
 
 
 async def look_at_schedules(patient: Patient) -> Sequence[Diagnosis]:
@@ -149,7 +149,7 @@ async def look_at_schedules(patient: Patient) -> Sequence[Diagnosis]:
             found.append(advice(f"the schedule {name!r} belongs to {owner}, who is not known any more", todo))
         elif person and person.blocked:
             found.append(advice(f"the schedule {name!r} belongs to {person.name}, who is blocked", todo))
-    return found_or_fine(found, f"{len(rows)} schedules run")
+    return found_or_fine(found, f"{many(len(rows), 'schedule')} in force")
 
 
 async def look_at_budgets(patient: Patient) -> Sequence[Diagnosis]:
@@ -187,7 +187,7 @@ async def look_at_audit(patient: Patient) -> Sequence[Diagnosis]:
                 "Somebody has changed the database; everloop audit shows the lines, and a backup what they were",
             )
         ]
-    return fine(f"all {checked.lines} lines of the audit are as they were written")
+    return fine(f"the audit is as it was written, {many(checked.lines, 'line')}")
 
 
 CHECKS = (

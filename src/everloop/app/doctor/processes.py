@@ -1,6 +1,7 @@
 """What the kernel tells of processes, as far as we may see it. All of it is empty where there is no /proc."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -22,6 +23,17 @@ def is_stopped(pid: int) -> bool:
     except (OSError, IndexError):
         return False
     return state in ("T", "t")
+
+
+def runners_of(spool: Path) -> list[int]:
+    """The processes that run commands for a spool."""
+    found = []
+    for each in PROC.iterdir() if PROC.is_dir() else ():
+        with suppress(OSError):
+            words = (each / "cmdline").read_bytes().split(b"\0") if each.name.isdigit() else []
+            if os.fsencode(spool) in words and any(b"sandbox.runner" in word for word in words):
+                found.append(int(each.name))
+    return found
 
 
 def listener_at(port: int) -> int:

@@ -11,9 +11,9 @@ from ...ports.jobs import JobRow
 from ...store.holders import start_time
 from ...store.onlooking import Onlooker
 from ..log_tail import read_since
-from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, skipped
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .network import unreachable
-from .processes import command_of, is_stopped, listener_at
+from .processes import command_of, is_stopped, listener_at, runners_of
 
 LATE = 600.0  # seconds that a job may be overdue
 DAY = 86_400.0
@@ -35,7 +35,7 @@ def _left_in(folder: Path) -> Sequence[Diagnosis]:
     if stale:
         found.append(
             advice(
-                f"{len(stale)} files in {folder} were left by processes that are gone",
+                f"{many(len(stale), 'file')} in {folder}, left by processes that are gone",
                 "The next start looks the database through and removes them, as everloop doctor --fix does",
                 *(RemoveStale(str(path)) for path in stale),
             )
@@ -48,7 +48,14 @@ def _left_in(folder: Path) -> Sequence[Diagnosis]:
                     f"Let it go on with kill -CONT {pid}, or end it with kill -KILL {pid}",
                 )
             )
-    return found_or_fine(found, f"{len(alive)} processes run with this home")
+    if not alive and (left := runners_of(folder.with_name("spool"))):
+        found.append(
+            advice(
+                f"commands of the agent still run in the background (process {left[0]}), and no everloop does",
+                f"everloop agent goes on with them; kill {left[0]} ends them",
+            )
+        )
+    return found_or_fine(found, f"processes with this home: {len(alive)}")
 
 
 def _names(folder: Path) -> list[str]:
@@ -116,7 +123,7 @@ async def look_at_tasks(patient: Patient) -> Sequence[Diagnosis]:
         for task in patient.tasks()
         if task.state in ("failed", "waiting") and task.error
     ]
-    return found_or_fine(found, f"{len(patient.tasks())} tasks of the gateway run")
+    return found_or_fine(found, f"{many(len(patient.tasks()), 'task')} of the gateway, none of which has failed")
 
 
 async def look_at_jobs(patient: Patient) -> Sequence[Diagnosis]:
@@ -124,7 +131,7 @@ async def look_at_jobs(patient: Patient) -> Sequence[Diagnosis]:
     owners = dict.fromkeys((OWNER, *(person.id for person in await store.people())))
     rows = [row for owner in owners for row in await store.jobs(owner)]
     found = [*_late(rows, now), *_failed(rows)]
-    return found_or_fine(found, f"{len(rows)} jobs wait for their time")
+    return found_or_fine(found, f"{many(len(rows), 'job')} to come")
 
 
 def _late(rows: Sequence[JobRow], now: float) -> Iterator[Diagnosis]:
@@ -133,7 +140,7 @@ def _late(rows: Sequence[JobRow], now: float) -> Iterator[Diagnosis]:
         kinds = ", ".join(sorted({row.job.kind for row in late}))
         oldest = (now - min(row.job.due for row in late)) / 60
         yield advice(
-            f"{len(late)} jobs ({kinds}) are overdue, the oldest for {oldest:,.0f} minutes",
+            f"overdue: {many(len(late), 'job')} ({kinds}), the oldest for {oldest:,.0f} minutes",
             "They run while everloop gateway does: start it",
         )
 
@@ -143,7 +150,7 @@ def _failed(rows: Sequence[JobRow]) -> Iterator[Diagnosis]:
     if failed:
         last = failed[-1]
         yield advice(
-            f"{len(failed)} jobs have failed for good; the last ({last.job.kind}): {last.result}",
+            f"failed for good: {many(len(failed), 'job')}; the last ({last.job.kind}): {last.result}",
             "everloop cron list shows schedules; everloop logs has more of the others",
         )
 
@@ -155,14 +162,18 @@ async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
         return fine("the log of the last day holds no error")
     return [
         advice(
-            f"the log of the last day holds {len(lines)} errors; the last: {lines[-1].message[:200]}",
+            f"the log of the last day holds {many(len(lines), 'error')}; the last: {lines[-1].message[:200]}",
             "everloop logs --level error --since 1d shows them",
         )
     ]
 
 
 CHECKS = (
-    Check("running", "frozen processes of this home, and files that dead ones left in `run/`", look_at_run),
+    Check(
+        "running",
+        "frozen processes, commands that nobody waits for, and files that dead processes left in `run/`",
+        look_at_run,
+    ),
     Check("gateway-port", "whether the gateway's port is free, taken by another, or serves another home", look_at_port),
     Check("tasks", "what runs for as long as the gateway, and has failed", look_at_tasks),
     Check("jobs", "jobs that are overdue or have failed for good", look_at_jobs, "store"),

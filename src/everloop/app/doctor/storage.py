@@ -75,8 +75,8 @@ async def look_at_pages(patient: Patient) -> Sequence[Diagnosis]:
         return fine("there is no SQLite file")
     try:
         connection = onlooking.read_only(path)
-    except apsw.Error as error:
-        return [broken(f"{path} cannot be read ({error})", RESTORE)]
+    except apsw.Error:
+        return skipped("the file cannot be opened, see store")
     try:
         async with asyncio.timeout(WHOLE):
             damage = await aside(onlooking.damage_in, path, connection)
