@@ -19,6 +19,7 @@ import pytest
 from msgspec import Struct
 
 from everloop.app.doctor.check import Patient
+from everloop.app.doctor.machine import _lacking
 from everloop.app.doctor.storage import look_at_wal
 from everloop.cli.logbook import LogFile
 from everloop.core.mail import Address, Outbound
@@ -27,7 +28,7 @@ from everloop.net.trusted import TrustedHttp
 from everloop.ports.budgets import Limit
 from everloop.ports.directory import Person
 from everloop.ports.doctor import Diagnosis
-from everloop.ports.jobs import Job
+from everloop.ports.jobs import Job, TaskState
 from everloop.ports.schedules import Schedule
 from everloop.store import schema
 from everloop.store.sqlite import SqliteStore
@@ -219,8 +220,8 @@ class TestAlone:
         assert missed([two], await home.examine()) == []
 
     async def test_a_damaged_page_is_found(self, home: DoctoredHome):
-        for n in range(200):
-            home.sql("INSERT INTO said(thread, seq, owner, who) VALUES(?, ?, 'owner', 'x')", f"t{n}", n)
+        rows = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200)"
+        home.sql(f"INSERT INTO said(thread, seq, owner, who) {rows} SELECT 't' || n, n, 'owner', 'x' FROM n")
         size = home.database.stat().st_size
         with home.database.open("r+b") as file:
             file.seek(size // 4096 // 2 * 4096)
@@ -304,6 +305,19 @@ class TestAlone:
         other = DoctoredHome(tmp_path / "other", home.base)
         empty = Planted("homes", "advice", "is empty, and there is another", "EVERLOOP_HOME")
         assert missed([empty], await other.examine()) == []
+
+    async def test_what_has_failed_in_the_gateway_that_looks_at_itself(self, home: DoctoredHome):
+        tasks = [TaskState("channel x", "failed", 0.0, 3, "no such token"), TaskState("hub", "running", 0.0)]
+        failed = Planted("tasks", "broken", "channel x has failed, 3 times so far: no", "Restart the gateway")
+        assert missed([failed], await home.examine(tasks=lambda: tasks)) == []
+
+    def test_a_package_that_is_missing_or_too_old(self):
+        missing, old = _lacking("no-such-package-of-mine>=1"), _lacking("aiohttp>=99.1")
+        assert missing is not None
+        assert old is not None
+        assert missing.what == "the package no-such-package-of-mine is not installed"
+        assert old.todo == "pip install 'aiohttp>=99.1'"
+        assert _lacking("aiohttp>=3.1") is None
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
     async def test_files_of_another_user_are_found(self, home: DoctoredHome):

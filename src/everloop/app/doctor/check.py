@@ -55,7 +55,7 @@ class Check(Struct, frozen=True):
     about: str
     look: Callable[[Patient], Awaitable[Sequence[Diagnosis]]]
     needs: Needs = ""
-    seconds: float = 10.0
+    seconds: float = 20.0
 
 
 def fine(what: str) -> list[Diagnosis]:

@@ -149,9 +149,9 @@ async def try_answer(patient: Patient) -> Sequence[Diagnosis]:
 
 
 CHECKS = (
-    Check("models", "the default model, fallbacks and those for other purposes can be had", look_at_uses, "store", 15),
-    Check("hosts", "hosts of models answer and take their keys, local servers too", look_at_hosts, "store", 20),
-    Check("model-names", "the models that are used are in the lists of their hosts", look_at_names, "store", 20),
-    Check("model-facts", "the window and the price of the default model are known", look_at_facts, "store", 15),
+    Check("models", "the default model, fallbacks and those for other purposes can be had", look_at_uses, "store"),
+    Check("hosts", "hosts of models answer and take their keys, local servers too", look_at_hosts, "store", 30),
+    Check("model-names", "the models that are used are in the lists of their hosts", look_at_names, "store", 30),
+    Check("model-facts", "the window and the price of the default model are known", look_at_facts, "store"),
     Check("model-answers", "with `--live`: the model answers and calls a tool", try_answer, "store", 120),
 )

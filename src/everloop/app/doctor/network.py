@@ -97,5 +97,5 @@ async def unreachable(host: str, port: int) -> str:
 
 CHECKS = (
     Check("proxy", "the proxy of the settings or the environment is one, and answers", look_at_proxy),
-    Check("egress", "the host of the model has an address and can be reached", look_at_egress, "store", 15),
+    Check("egress", "the host of the model has an address and can be reached", look_at_egress, "store"),
 )

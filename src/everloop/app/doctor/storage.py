@@ -179,7 +179,7 @@ def _is_here(url: str) -> bool:
 
 
 CHECKS = (
-    Check("store", "the store opens, on a file system that is safe for it", look_whether_it_opens, seconds=15),
+    Check("store", "the store opens, on a file system that is safe for it", look_whether_it_opens),
     Check("schema", "the store is of this version, neither older (it is brought up to date) nor newer", look_at_schema),
     Check("store-pages", "every page of the SQLite file is whole (`quick_check`)", look_at_pages, seconds=WHOLE + 5),
     Check("store-wal", "the write-ahead log: its size, its owner, whether it was left over", look_at_wal),
