@@ -12,9 +12,11 @@ import msgspec
 import pytest
 from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
 
-from everloop.cli.logbook import KEPT, LogFile, LogLine, line_of, masked
-from everloop.cli.logs import Tail, parse, to_text
+from everloop.app.log_tail import Tail, parse
+from everloop.cli.logbook import KEPT, LogFile, line_of, masked
+from everloop.cli.logs import to_text
 from everloop.ports.log_context import LogContext, log_context
+from everloop.ports.log_lines import LogLine
 from everloop.testing import Say
 
 Fault = tuple[type[BaseException], BaseException, TracebackType | None]

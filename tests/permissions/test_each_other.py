@@ -270,6 +270,7 @@ TELLS_NOTHING = {
     **dict.fromkeys([("GET", "/mcp"), ("DELETE", "/mcp")], "always the same refusal"),
     ("GET", "/files/{ref}/{name}"): "the link is the permission: tests/gateway/test_own_files.py",
     **dict.fromkeys([(each, "/hooks/{channel}{path}") for each in ("GET", "POST")], "each channel knows its callers"),
+    ("GET", "/api/log"): "the house's, to the owner alone: tests/gateway/api/test_doctor.py",
     ("GET", "/ws"): "its frames, each by itself: test_no_frame_tells_one_anything_of_the_other",
 }
 REPLAYED_FRAMES = {"watch", "resume", "history", "status", "stop", "approve", "message"}

@@ -29,8 +29,10 @@ from .build import Built
 from .channel_desk import ChannelDesk
 from .connecting import ModelConnector
 from .direct_tools import HouseDirectTools
+from .doctor_later import DoctorLater
 from .house import House
 from .house_status import read_status
+from .log_tail import LogFollower
 from .mcp_desk import McpDesk
 from .mcp_login_hook import NAME as MCP
 from .mcp_login_hook import McpLoginHook
@@ -75,6 +77,8 @@ class GatewayDesk(Agent):
         self.mcp = McpDesk(house.opened, setup, self._mcp, logins, logins.page)
         own: dict[str, Sequence[Hook]] = {MCP: McpLoginHook(self.mcp.finish_login).hooks}
         self.hooks = ChainMap(own, cast(dict[str, Sequence[Hook]], house.hooks))  # which come and go
+        self.doctor = DoctorLater(house.opened.home, self.tasks)
+        self.log = LogFollower(house.opened.home)
         self.channels = ChannelDesk(house.opened, live_settings.book, house.network, self._channels_changed)
 
     async def _caught_up(self) -> Built:

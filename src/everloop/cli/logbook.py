@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from ..ports.log_context import log_context
+from ..ports.log_lines import FILE, FOLDER, LogLine
 from ..readings.encodings import forms_of
 from ..readings.masks import MASK, SHAPES
 
@@ -27,21 +27,6 @@ LOGGERS = ("everloop", "asyncio", "aiohttp")
 
 _NAMES = re.compile(r"(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
 _SHORTEST = 8  # a shorter value is no secret, and would be found in any text
-
-
-class LogLine(Struct, frozen=True, omit_defaults=True):
-    """`error` is the id that a person was told, `detail` what Python said of it."""
-
-    time: str
-    level: str
-    logger: str
-    message: str
-    process: int = 0
-    error: str = ""
-    session: str = ""
-    thread: str = ""
-    turn: int = 0
-    detail: str = ""
 
 
 def keep_logs(home: Path) -> None:
@@ -55,13 +40,14 @@ def keep_logs(home: Path) -> None:
 
 
 def log_path(home: Path) -> Path:
-    return home / "logs" / "everloop.log"
+    return home / FOLDER / FILE
 
 
-def put_aside(path: Path) -> list[Path]:
-    """The files that were put aside, the oldest first."""
-    found = [path.with_name(f"{path.name}.{number}") for number in range(KEPT, 0, -1)]
-    return [each for each in found if each.exists()]
+def keep_silent() -> None:
+    """For a command that writes nothing, wherever it goes."""
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [logging.NullHandler()]
 
 
 class LogFile(logging.Handler):

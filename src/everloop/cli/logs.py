@@ -6,24 +6,23 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
+from ..app.log_tail import Tail, older_lines, put_aside
 from ..errors import EverloopError
+from ..ports.log_lines import LEVELS, LogLine
 from ..readings.visible import visible
 from ..settings import home_of
-from .logbook import LogLine, log_path, put_aside
+from .logbook import log_path
 from .terminal import Terminal
 
 MORE = (
     "The log is logs/everloop.log in the home: lines of JSON, of everything that runs with it. Without --since and "
     "--error the last 50 lines are shown."
 )
-LEVELS = ("debug", "info", "warning", "error", "critical")
 USUAL = 50
 LOOK = 0.25  # seconds between looks for more
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -48,7 +47,7 @@ async def run(arguments: argparse.Namespace) -> int:
         if tail.is_missing() and not put_aside(path) and not arguments.follow:
             terminal.tell(f"There is no log yet: {path} is written when there is something to tell.")
             return 1 if arguments.error else 0
-        found = wanted.last(_older(path), tail.read())
+        found = wanted.last(older_lines(path), tail.read())
         if found:
             terminal.answer("\n".join(map(show, found)))
         elif arguments.error and not arguments.follow:
@@ -85,54 +84,6 @@ class LogFilter:
         return list(deque((line for some in lines for line in some if self.fits(line)), maxlen=self._limit))
 
 
-class Tail:
-    """The file that is being written: each `read` gives the whole lines that have come since, across a change of
-    files."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = _opened(path)
-        self._rest = b""
-
-    def __enter__(self) -> "Tail":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def is_missing(self) -> bool:
-        return self._file is None
-
-    def read(self) -> list[LogLine]:
-        found = self._take()
-        if self._is_another():  # what was put aside is read to its end first
-            found += self._take()
-            self.__exit__()
-            self._file, self._rest = _opened(self._path), b""
-            found += self._take()
-        return found
-
-    def _take(self) -> list[LogLine]:
-        *whole, self._rest = (self._rest + (self._file.read() if self._file else b"")).split(b"\n")
-        return [parse(line) for line in whole if line]
-
-    def _is_another(self) -> bool:
-        try:
-            now = self._path.stat().st_ino
-        except OSError:
-            return False
-        return self._file is None or os.fstat(self._file.fileno()).st_ino != now
-
-
-def parse(line: bytes) -> LogLine:
-    """A line of the log. What an older version wrote is shown as it is."""
-    try:
-        return msgspec.json.decode(line, type=LogLine)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return LogLine("", "", "", line.decode(errors="replace"))
-
-
 def to_json(line: LogLine) -> str:
     return msgspec.json.encode(line).decode()
 
@@ -146,22 +97,6 @@ def to_text(line: LogLine) -> str:
     head = f"{_local(line.time)} {line.level.upper():7} {line.logger.removeprefix('everloop.')}: {line.message}"
     below = f"\n{line.detail}" if line.detail else ""
     return "\n    ".join(visible(f"{head}{f' ({told})' if told else ''}{below}").splitlines())
-
-
-def _older(path: Path) -> Iterator[LogLine]:
-    for file in put_aside(path):
-        for line in file.read_bytes().split(b"\n"):
-            if line:
-                yield parse(line)
-
-
-def _opened(path: Path) -> BinaryIO | None:
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise EverloopError(f"the log {path} cannot be read ({error.strerror})") from error
 
 
 def _local(time: str) -> str:

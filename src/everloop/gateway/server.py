@@ -10,7 +10,7 @@ from typing import Protocol
 from aiohttp import web
 
 from ..ports.jobs import TaskState
-from . import api, hooks, mcp, openai, page, platform, signed_links
+from . import api, hooks, live_log, mcp, openai, page, platform, signed_links
 from .access.auth import Auth
 from .access.guard import Check, guard
 from .access.permissions import KNOWN, NUMBERS, PUBLIC, Permissions, Route
@@ -128,8 +128,14 @@ def routes_of(
     version: str = "",
 ) -> list[Route]:
     """Every route there is, with what it needs. Those of the page hold nothing but the page itself."""
-    own = _own(agent, metrics, sockets, limits)
-    doors = [*openai.routes(agent), *platform.routes(agent), *mcp.routes(agent, version), *api.routes(agent)]
+    own = [*_own(agent, metrics, sockets, limits), *live_log.routes(agent.log)]
+    doors = [
+        *openai.routes(agent),
+        *platform.routes(agent),
+        *mcp.routes(agent, version),
+        *api.routes(agent),
+        *live_log.routes(agent.log),
+    ]
     return [*own, *auth.routes(), *doors, *signed_links.routes(agent), *hooks.routes(agent.hooks), *page.routes()]
 
 

@@ -42,8 +42,11 @@ def layers(
 
 
 def file_of(home: Path) -> Path | None:
-    """The settings file of a home, if it has one. Raises SettingsError when there are two."""
-    found = [path for path in (home / "config.toml", home / "config.json") if path.exists()]
+    """The settings file of a home, if it has one. Raises SettingsError when there are two, or nobody may look."""
+    try:
+        found = [path for path in (home / "config.toml", home / "config.json") if path.exists()]
+    except OSError as error:
+        raise SettingsError(f"the home {home} cannot be read ({error.strerror}): see whose it is") from error
     if len(found) == 2:
         raise SettingsError(f"There are two settings files, {found[0]} and {found[1]}; keep one and remove the other.")
     return found[0] if found else None

@@ -66,6 +66,10 @@ class Server:
         """Find what lies in a schema before PostgreSQL's own, on the connections that are made from now on."""
         self._settings["search_path"] = f"{schema}, pg_catalog"
 
+    def only_read(self) -> None:
+        """Have the server refuse every write, on the connections that are made from now on."""
+        self._settings["default_transaction_read_only"] = "on"
+
     async def connect(self) -> Connection:
         return await self._reach(self._connect)
 

@@ -114,14 +114,19 @@ def _check_home(home: Path) -> None:
             (home / DATABASE).touch(mode=0o600)  # for its owner's eyes, even in a folder that others may read
     except OSError as error:
         raise HomeError(f"the home {home} cannot be used ({error.strerror}): set EVERLOOP_HOME elsewhere") from error
-    kind = _file_system_of(home)
-    if kind in _NETWORK_FILE_SYSTEMS:
+    kind = file_system_of(home)
+    if is_on_network(kind):
         raise HomeError(
             f"the home {home} is on a network file system ({kind}), where SQLite is not safe; use PostgreSQL"
         )
 
 
-def _file_system_of(path: Path) -> str:
+def is_on_network(kind: str) -> bool:
+    return kind in _NETWORK_FILE_SYSTEMS
+
+
+def file_system_of(path: Path) -> str:
+    """As the kernel calls it; "" where it does not say."""
     try:
         mounts = Path("/proc/self/mounts").read_text()
     except OSError:

@@ -27,7 +27,7 @@ class Watchdog:
         end_after: float = END_AFTER,
         kill: Callable[[int, int], None] = os.kill,
     ) -> None:
-        self._shm = database.with_name(database.name + "-shm")
+        self._shm = Path(f"{database}-shm")
         self._run = holders
         self._say_after = say_after
         self._end_after = end_after
@@ -59,15 +59,15 @@ class Watchdog:
             _log.warning("process %d is another user's: end it, nothing can be written before", pid)
 
     def _pids(self) -> list[int]:
-        """Who holds a write lock on the shared-memory file; read from the kernel, never by opening the file."""
-        try:
-            inode = str(self._shm.stat().st_ino)
-            lines = Path("/proc/locks").read_text().splitlines()
-        except OSError:
-            return []
-        fields = [line.split() for line in lines]
-        return [
-            int(f[4])
-            for f in fields
-            if f[1] != "->" and f[3] == "WRITE" and f[5].endswith(f":{inode}") and int(f[4]) != os.getpid()
-        ]
+        return [pid for pid in writers_of(self._shm) if pid != os.getpid()]
+
+
+def writers_of(shm: Path) -> list[int]:
+    """Who holds a write lock on the shared-memory file; read from the kernel, never by opening the file."""
+    try:
+        inode = str(shm.stat().st_ino)
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return []
+    fields = [line.split() for line in lines]
+    return [int(f[4]) for f in fields if f[1] != "->" and f[3] == "WRITE" and f[5].endswith(f":{inode}")]

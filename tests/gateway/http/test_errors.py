@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from everloop.cli.logbook import LogLine, line_of
+from everloop.cli.logbook import line_of
 from everloop.errors import MailRefused, StoreFull, TurnFailed
 from everloop.gateway.http.errors import Refused, noted, refused_by
+from everloop.ports.log_lines import LogLine
 
 
 class Ear(logging.Handler):

@@ -92,6 +92,7 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
             "settings/access",
             "settings/people",
             "settings/audit",
+            "settings/doctor",
             "settings/personas",
             "settings/schedules",
             f"t/{thread}",
@@ -99,9 +100,13 @@ async def test_no_word_of_the_page_stands_outside_its_tables(browser: Any, tmp_p
         ):
             await page.goto(f"{stage.url}/#/{place}")
             await page.wait_for_selector(
-                {"waiting": ".asking", "outbox": ".empty h2", "c/abcdef": ".empty h2", "files": ".entry"}.get(
-                    place, ".tab, .turn, .tile, .pane .body pre"
-                )
+                {
+                    "waiting": ".asking",
+                    "outbox": ".empty h2",
+                    "c/abcdef": ".empty h2",
+                    "files": ".entry",
+                    "settings/doctor": ".findings details",
+                }.get(place, ".tab, .turn, .tile, .pane .body pre")
             )
             await page.wait_for_timeout(300)
             found[place.split("/" + thread)[0]] = await strange(stage)

@@ -326,6 +326,7 @@ VIEWS = (
     View("server", "#/settings/server", ".setting"),
     View("audit", "#/settings/audit", ".deeds li"),
     View("health", "#/settings/health", "table"),
+    View("doctor", "#/settings/doctor", ".findings [data-verdict]"),
     View("own files", "#/settings/files", ".own-files li"),
     View("memory", "#/settings/memory", ".memory .document"),
     View("facts", "#/settings/memory", ".memory .document", to_facts),

@@ -11,8 +11,10 @@ from ...ports.channel import Probed, Setup, SetupField
 from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
+from ...ports.doctor import Doctor
 from ...ports.house_status import TellsStatus
 from ...ports.listening import ChannelRow
+from ...ports.log_lines import LogWatch
 from ...ports.remembering import OwnMemory
 from ...ports.schedules import Asker, Schedule, ScheduleRow, ScheduleRun
 from ...ports.skills import SkillInstaller
@@ -406,6 +408,12 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
 
     @property
     def credentials(self) -> CredentialKeeper: ...
+
+    @property
+    def doctor(self) -> Doctor: ...
+
+    @property
+    def log(self) -> LogWatch: ...
 
     @property
     def deletions(self) -> SessionDeletions: ...

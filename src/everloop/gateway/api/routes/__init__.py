@@ -5,6 +5,7 @@ from . import (
     budgets,
     channels,
     delivery,
+    doctor,
     files,
     heartbeat,
     leaving,
@@ -42,4 +43,5 @@ TABLE = (
     *memory.ROUTES,
     *audit.ROUTES,
     *status.ROUTES,
+    *doctor.ROUTES,
 )

@@ -1,0 +1,157 @@
+"""Checks: which models answer, whether their hosts take the keys, and what is known of them. Nothing that costs is
+asked unless `--live` is given."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from msgspec.structs import replace
+
+from ...errors import EverloopError, ModelMissing, ProviderError
+from ...ports.doctor import Diagnosis
+from ...providers.models import ResolvedModel
+from ..models import ModelLibrary, open_models
+from ..presets import Presets
+from ..survey import HostRow, Use, find_hosts, find_uses
+from ..trial import trials_of
+from .check import Check, Patient, advice, broken, fine, found_or_fine, skipped
+
+KEYS = "everloop models key set {name} keeps another; everloop models shows all hosts"
+
+
+@asynccontextmanager
+async def library_of(patient: Patient) -> AsyncIterator[ModelLibrary]:
+    assert patient.settings is not None
+    settings = replace(patient.settings, net=replace(patient.settings.net, record=""))  # nothing is written down
+    async with AsyncExitStack() as stack:
+        yield await open_models(patient.home, settings, patient.house.vault, stack)
+
+
+async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
+    async with library_of(patient) as library:
+        uses = await find_uses(library)
+    found = [_missing(use) for use in uses if use.why]
+    names = ", ".join(f"{use.model or 'the embedded model'} ({use.role})" for use in uses)
+    return found_or_fine(found, f"models that are used: {names}")
+
+
+def _missing(use: Use) -> Diagnosis:
+    what = f"the {use.role} model {use.model!r} cannot be had: {use.why}"
+    todo = "everloop models shows what can be asked; the setting is agents.defaults"
+    return broken(what, todo) if use.role == "default" else advice(what, todo)
+
+
+async def look_at_hosts(patient: Patient) -> Sequence[Diagnosis]:
+    async with library_of(patient) as library:
+        uses = await find_uses(library)
+        rows = await find_hosts(library, uses, everything=False)
+    found = [_refused(row) for row in rows if row.state != "reachable"]
+    reached = ", ".join(f"{row.name} ({row.models} models)" for row in rows if row.state == "reachable")
+    if not rows:
+        return fine("no host is configured; the embedded model answers")
+    return found_or_fine(found, f"hosts that answer and take their keys: {reached}")
+
+
+def _refused(row: HostRow) -> Diagnosis:
+    what = f"{row.name}: {row.state} ({row.why or row.key})"
+    if row.state in ("key refused", "no credit"):
+        todo = KEYS.format(name=row.name)
+    elif row.state in ("not reachable", "no answer"):
+        todo = f"See that it runs and can be reached from here, and that providers.{row.name}.api_base is right"
+    else:
+        todo = f"everloop models {row.name} asks it again; the settings are providers.{row.name}"
+    return broken(what, todo) if row.use == "default" else advice(what, todo)
+
+
+async def look_at_names(patient: Patient) -> Sequence[Diagnosis]:
+    """Of models whose hosts list what they have."""
+    found = []
+    async with library_of(patient) as library:
+        for use in [use for use in await find_uses(library) if not use.why]:
+            if (sentence := await _unlisted(library, use)) is not None:
+                found.append(sentence)
+    return found_or_fine(found, "the models that are used are listed by their hosts")
+
+
+async def _unlisted(library: ModelLibrary, use: Use) -> Diagnosis | None:
+    try:
+        choice = await library.models.look(use.model)
+        if choice.host is None:
+            return None
+        listed = [model.name for model in await library.models.discovery.models(choice)]
+    except (ModelMissing, ProviderError):
+        return None  # the hosts themselves are told of by another check
+    if not listed or choice.model in listed:
+        return None
+    from difflib import get_close_matches  # only a mistake needs it
+
+    near = get_close_matches(choice.model, listed, 3, 0.5)
+    meant = f"Did you mean {' or '.join(f'{choice.host.name}/{name}' for name in near)}? " if near else ""
+    return advice(
+        f"{choice.host.name} does not list the {use.role} model {choice.model!r}",
+        f"{meant}everloop models {choice.host.name} lists what it has",
+    )
+
+
+async def look_at_facts(patient: Patient) -> Sequence[Diagnosis]:
+    assert patient.settings is not None
+    async with library_of(patient) as library:
+        presets = Presets(library.settings, library.models)
+        asked = presets.asked("")
+        try:
+            await library.models.look(asked.model)
+            model = presets.find("")
+        except ModelMissing:
+            return skipped("there is no model yet")
+        limits, price, _ = library.models.facts(asked.model)
+        window = asked.context_window or limits.window or await _measured(model)
+    found = []
+    if not window:
+        found.append(
+            advice(
+                f"nobody knows how much {model.name} can read: it is taken to be little",
+                "Set agents.defaults.context_window to its tokens",
+            )
+        )
+    if price is None:
+        found.append(
+            advice(
+                f"nobody knows what {model.name} costs: no budget in money holds, and usage has no cost",
+                f'Set its price, in dollars for a million tokens: [prices."{model.model}"] input = …, output = …',
+            )
+        )
+    return found_or_fine(found, f"{model.name} reads {window or 0:,} tokens, and its price is known")
+
+
+async def _measured(model: ResolvedModel) -> int | None:
+    if model.measure is None:
+        return model.limits.window
+    try:
+        return (await model.measure()).window
+    except ProviderError:
+        return None
+
+
+async def try_answer(patient: Patient) -> Sequence[Diagnosis]:
+    if not patient.live:
+        return skipped("a model is asked for an answer with --live, as that may cost something")
+    async with library_of(patient) as library:
+        try:
+            trials = await trials_of("", Presets(library.settings, library.models), library.models)
+            tried = [await run(lambda _: None) for run in trials.run]
+        except EverloopError as error:
+            return [broken(f"the model does not answer: {error}", "everloop models test shows more")]
+    found = [
+        broken(f"{trials.model} failed at the {each.name}: {each.why}", "Choose another model; everloop models test")
+        for each in tried
+        if not each.ok
+    ]
+    return found_or_fine(found, f"{trials.model} has answered and called a tool")
+
+
+CHECKS = (
+    Check("models", "the default model, fallbacks and those for other purposes can be had", look_at_uses, "store"),
+    Check("hosts", "hosts of models answer and take their keys, local servers too", look_at_hosts, "store", 30),
+    Check("model-names", "the models that are used are in the lists of their hosts", look_at_names, "store", 30),
+    Check("model-facts", "the window and the price of the default model are known", look_at_facts, "store"),
+    Check("model-answers", "with `--live`: the model answers and calls a tool", try_answer, "store", 120),
+)

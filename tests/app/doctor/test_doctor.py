@@ -1,0 +1,234 @@
+"""How the doctor goes about it: within limits, mending only what is safe, and completely written down."""
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from everloop.app.doctor import CHECKS, GROUPS, _looked, mend_all, patient_of
+from everloop.app.doctor.check import Check, Patient, fine
+from everloop.app.doctor.configuration import meant_by
+from everloop.errors import StoreError
+from everloop.net.trusted import TrustedHttp
+from everloop.ports.doctor import Diagnosis, MakeFolder, RemoveStale, SetMode
+from everloop.store.sqlite import SqliteStore
+from tests.app.doctor.home import DoctoredHome, grave, process_with
+
+LESS = "-dac_override,-dac_read_search"
+DOCS = Path(__file__).parents[3] / "docs" / "doctor.md"
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def nobody(home: Path) -> Patient:
+    return Patient(home=home, environ={}, http=TrustedHttp)
+
+
+async def looked(look, needs="", **patient) -> Diagnosis:
+    (found,) = await _looked(Check("x", "x", look, needs, 0.01), nobody(Path("/nowhere")), **patient)
+    return found
+
+
+class TestEachCheck:
+    async def test_one_that_does_not_end_is_told_and_left(self):
+        async def endless(patient: Patient) -> list[Diagnosis]:
+            await asyncio.Event().wait()
+            return fine("never")
+
+        found = await looked(endless)
+        assert (found.verdict, found.what) == ("broken", "this has not ended within 0.01 s")
+
+    async def test_one_that_fails_keeps_no_other_from_being_told(self):
+        async def wrong(patient: Patient) -> list[Diagnosis]:
+            raise ValueError("oh")
+
+        async def away(patient: Patient) -> list[Diagnosis]:
+            raise StoreError("it is away")
+
+        assert (await looked(wrong)).what == "this could not be looked at (ValueError: oh)"
+        assert (await looked(away)).what == "this could not be looked at: it is away"
+
+    async def test_one_whose_ground_is_missing_is_skipped(self):
+        async def never(patient: Patient) -> list[Diagnosis]:
+            raise AssertionError
+
+        assert (await looked(never, "settings")).verdict == "skipped"
+        assert (await looked(never, "store")).verdict == "skipped"
+
+    def test_each_has_a_name_of_its_own_and_stands_in_the_documentation(self):
+        rows = re.findall(r"^\| `([a-z-]+)` \| (.+?) \|", DOCS.read_text(), re.MULTILINE)
+        assert rows == [(check.name, check.about) for _, check in CHECKS]
+        assert len(CHECKS) == len({check.name for _, check in CHECKS})
+        assert all(f"### {group.capitalize()}" in DOCS.read_text() for group in GROUPS)
+
+
+@pytest.mark.parametrize(
+    "variable, meant",
+    [
+        ("EVERLOOP_AGENTS_DEFAULTS_MODEL", "EVERLOOP_AGENTS__DEFAULTS__MODEL"),
+        ("EVERLOOP_GATEWAY_PROT", "EVERLOOP_GATEWAY__PORT"),
+        ("EVERLOOP_FALLBACKS", "EVERLOOP_AGENTS__DEFAULTS__FALLBACKS"),
+        ("EVERLOOP_WORKSPACE", ""),
+        ("EVERLOOP_SOMETHING_ELSE", ""),
+    ],
+)
+def test_a_variable_that_is_nearly_a_setting_is_recognised(variable: str, meant: str):
+    assert meant_by(variable) == meant
+
+
+class TestLookingIntoTheStore:
+    async def test_what_would_write_is_refused(self, home: DoctoredHome):
+        async with patient_of(home.path) as patient:
+            with pytest.raises(StoreError):
+                await patient.house.store.set_limit("owner", "day", None)
+
+    async def test_what_a_running_process_has_just_written_is_seen(self, home: DoctoredHome):
+        store = await SqliteStore.connect(home.path)
+        try:
+            before = home.listing()
+            await store.keep_secret("owner", "secret:new", b"\x01box")
+            async with patient_of(home.path) as patient:
+                assert "secret:new" in await patient.house.vault.names()
+            assert set(home.listing()) == set(before)
+        finally:
+            await store.close()
+
+
+class TestMending:
+    async def test_what_is_safe_is_mended_and_nothing_else(self, home: DoctoredHome):
+        home.path.chmod(0o755)
+        for path in (home.config, home.database, home.path / "vault.key"):
+            path.chmod(0o644)
+        (home.workspace / "memory" / "MEMORY.md").unlink()
+        (home.workspace / "memory").rmdir()
+        home.workspace.rmdir()
+        async with process_with(home.path):
+            alive = {path.name for path in (home.path / "run").iterdir()}
+            (home.path / "run" / "999999-1-abcd").touch()
+            mended = mend_all(await home.examine())
+            assert {path.name for path in (home.path / "run").iterdir()} == alive
+            assert grave(await home.examine()) == []
+        assert {each.check for each in mended} == {"file-modes", "vault-file", "workspace", "running"}
+        assert [each for each in mended if each.failed] == []
+        assert [mode_of(path) for path in (home.path, home.config, home.database)] == [0o700, 0o600, 0o600]
+
+    def test_what_tells_the_next_start_to_look_through_a_damaged_file_stays(self, tmp_path: Path):
+        left = tmp_path / "left"
+        left.touch()
+        stale = Diagnosis("advice", "x", "y", (RemoveStale(str(left)),), "running")
+        assert mend_all([Diagnosis("broken", "damaged", check="store-pages"), stale]) == []
+        assert left.exists()
+
+    def test_a_process_that_lives_keeps_its_file_and_a_link_keeps_its_end(self, tmp_path: Path):
+        import fcntl
+
+        held, linked, target = tmp_path / "held", tmp_path / "linked", tmp_path / "target"
+        held.touch()
+        target.touch(0o644)
+        linked.symlink_to(target)
+        with held.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            done = mend_all([Diagnosis("advice", "x", "y", (RemoveStale(str(held)), SetMode(str(linked), 0o600)), "c")])
+        assert (held.exists(), mode_of(target)) == (True, 0o644)
+        assert [bool(each.failed) for each in done] == [False, True]
+
+    def test_what_cannot_be_mended_is_told(self, tmp_path: Path):
+        (tmp_path / "file").touch()
+        (done,) = mend_all([Diagnosis("advice", "x", "y", (MakeFolder(str(tmp_path / "file" / "under")),), "c")])
+        assert done.failed
+
+
+def run(home: Path, *arguments: str, before: str = "", wrap: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """`everloop doctor` as people run it; `before` is Python that comes first."""
+    kept = {name: os.environ[name] for name in ("PATH",)}
+    code = f"{before}\nimport sys\nfrom everloop.cli import run\nsys.exit(run(['doctor', *sys.argv[1:]]))"
+    return subprocess.run(
+        [*wrap, sys.executable, "-c", code, *arguments],
+        env={**kept, "EVERLOOP_HOME": str(home), "HOME": str(home.parent)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def may_mount() -> bool:
+    return subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode == 0
+
+
+class TestTheCommand:
+    async def test_a_home_that_is_well_ends_with_0_and_says_so(self, home: DoctoredHome):
+        before = home.listing()
+        ran = await asyncio.to_thread(run, home.path)
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert ran.stdout.startswith("All is well: ")
+        assert home.listing() == before
+
+    async def test_advice_alone_is_0_and_is_mended_when_asked(self, home: DoctoredHome):
+        home.path.chmod(0o755)
+        ran = await asyncio.to_thread(run, home.path)
+        assert ran.returncode == 0
+        assert "chmod 700" in ran.stdout
+        assert mode_of(home.path) == 0o755
+        fixed = await asyncio.to_thread(run, home.path, "--fix")
+        assert fixed.returncode == 0
+        assert "mended: " in fixed.stdout
+        assert "All is well" in fixed.stdout
+        assert mode_of(home.path) == 0o700
+
+    async def test_what_is_broken_ends_with_1_also_as_json_and_without_a_traceback(self, home: DoctoredHome):
+        home.write_config("[channels.webhook]\n")
+        home.config.write_text(home.config.read_text() + "[nonsense]\n")
+        ran = await asyncio.to_thread(run, home.path, "--json")
+        told = json.loads(ran.stdout)
+        assert (ran.returncode, ran.stderr, told["verdict"]) == (1, "", "broken")
+        assert told["findings"][0]["check"] == "settings-file"
+        assert "Traceback" not in ran.stdout
+
+    async def test_an_extra_that_is_not_installed_is_named(self, home: DoctoredHome):
+        home.write_config("[store]\nurl = 'postgresql://127.0.0.1:1/x'\n")
+        blocked = "import sys\nsys.modules['asyncpg'] = None"
+        ran = await asyncio.to_thread(run, home.path, "--json", before=blocked)
+        found = {each["check"]: each for each in json.loads(ran.stdout)["findings"]}
+        assert found["extras"]["todo"] == "pip install 'everloop[postgres]'"
+        assert found["store"]["todo"] == "Install the extra: pip install 'everloop[postgres]'"
+
+    async def test_a_home_that_is_anothers_is_told_in_sentences(self, home: DoctoredHome):
+        wrap: tuple[str, ...] = ()
+        if os.getuid() == 0:  # who may otherwise read everything
+            if not shutil.which("setpriv"):
+                pytest.skip("root cannot be kept from reading without setpriv")
+            os.chown(home.path, 12345, 12345)
+            wrap = ("setpriv", f"--bounding-set={LESS}", f"--inh-caps={LESS}")
+        else:
+            home.path.chmod(0)
+        try:
+            ran = await asyncio.to_thread(run, home.path, "--json", wrap=wrap)
+        finally:
+            home.path.chmod(0o700)
+        told = {each["check"] for each in json.loads(ran.stdout)["findings"] if each["verdict"] == "broken"}
+        assert (ran.returncode, ran.stderr) == (1, "")
+        assert {"settings-file", "home", "store"} <= told
+
+    async def test_a_full_disk_and_a_read_only_home_are_found(self, home: DoctoredHome, tmp_path: Path):
+        mounted = tmp_path / "mounted"
+        mounted.mkdir()
+        script = f"mount -t tmpfs -o size=3m,nr_inodes=200,mode=700 none {mounted} && cp -a {home.path}/. {mounted} && "
+        script += f'mount -o remount,ro {mounted} && exec "$@"'
+        wrap = ("unshare", "-rm", "sh", "-c", script, "sh")
+        if not may_mount():
+            pytest.skip("this machine allows no user namespaces, in which a disk can be mounted")
+        ran = await asyncio.to_thread(run, mounted, "--json", wrap=wrap)
+        found = [each for each in json.loads(ran.stdout)["findings"] if each["verdict"] == "broken"]
+        told = {(each["check"], each["what"].partition(str(mounted))[2]) for each in found}
+        assert ("home", " is on a read-only file system") in told
+        assert any(check == "disk" and "MB left" in what for check, what in told)
+        assert any(check == "disk" and "inodes" in what for check, what in told)

@@ -1,0 +1,357 @@
+"""The doctor finds each fault that was planted, says what to do about it, and finds nothing in a home that is well.
+
+Faults that do not touch each other are planted into one home and looked for at once.
+"""
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import closing
+from email.utils import formatdate
+from pathlib import Path
+
+import apsw
+import msgspec
+import pytest
+from msgspec import Struct
+
+from everloop.app.doctor.check import Patient
+from everloop.app.doctor.machine import _lacking
+from everloop.app.doctor.storage import look_at_wal
+from everloop.cli.logbook import LogFile
+from everloop.core.mail import Address, Outbound
+from everloop.core.people import Role
+from everloop.net.trusted import TrustedHttp
+from everloop.ports.budgets import Limit
+from everloop.ports.directory import Person
+from everloop.ports.doctor import Diagnosis
+from everloop.ports.jobs import Job, TaskState
+from everloop.ports.schedules import Schedule
+from everloop.store import schema
+from everloop.store.sqlite import SqliteStore
+from everloop.tools.sandbox.choose import Confinement, Unconfined
+from tests.app.doctor.home import DoctoredHome, ModelHost, grave, process_with
+
+YEAR = 365 * 86_400.0
+
+
+class Planted(Struct, frozen=True):
+    """A fault: which check finds it, how grave it is, and words of what is said and of the cure."""
+
+    check: str
+    verdict: str
+    says: str
+    cure: str
+
+    def is_found(self, findings: list[Diagnosis]) -> bool:
+        return any(
+            each.check == self.check
+            and each.verdict == self.verdict
+            and self.says in each.what
+            and self.cure in each.todo
+            for each in findings
+        )
+
+
+def missed(planted: list[Planted], findings: list[Diagnosis]) -> list[Planted]:
+    return [fault for fault in planted if not fault.is_found(findings)]
+
+
+async def test_a_home_that_is_well_has_no_findings_and_is_left_as_it_was(home: DoctoredHome):
+    before = home.listing()
+    findings = await home.examine()
+    assert grave(findings) == []
+    assert home.listing() == before
+    assert sum(each.verdict == "ok" for each in findings) >= 35
+
+
+async def test_a_home_that_is_not_there_yet_is_well_and_is_not_made(alone: pytest.MonkeyPatch, tmp_path: Path):
+    home = DoctoredHome(tmp_path / "home", "")
+    assert [each for each in grave(await home.examine()) if each.check != "models"] == []
+    assert not home.path.exists()
+
+
+SETTINGS = """
+[channels.whatsapp]
+token = "x"
+
+[channels.webhook]
+tokn = "x"
+
+[tools.mcp_servers.misspelt]
+comand = "x"
+
+[tools.mcp_servers.absent]
+command = "no-such-program-of-mine"
+
+[schedules]
+timezone = "Europe/Berln"
+
+[net]
+ca_file = "/nowhere/ca.pem"
+
+[files]
+url = "s3://bucket"
+"""
+IN_THE_SETTINGS = [
+    Planted("settings-unused", "advice", "no channel for WhatsApp", "Take it out of the settings"),
+    Planted("channels", "broken", "the channel webhook does not work", "everloop channels add webhook"),
+    Planted("mcp-servers", "broken", "did you mean command?", "everloop mcp add misspelt"),
+    Planted("mcp-servers", "broken", "no-such-program-of-mine of the MCP server absent", "Install it"),
+    Planted("mcp-tools", "advice", "no tool of the MCP server absent is allowed", "everloop mcp allow absent"),
+    Planted("time-zones", "broken", "'Europe/Berln', which is no time zone", "Europe/Berlin"),
+    Planted("tls-roots", "broken", "/nowhere/ca.pem", "Name a file of certificates"),
+    Planted("extras", "broken", "obstore is not installed", "pip install 'everloop[s3]'"),
+    Planted("environment", "advice", "EVERLOOP_AGENTS_DEFAULTS_MODEL", "EVERLOOP_AGENTS__DEFAULTS__MODEL"),
+    Planted("proxy", "broken", "cannot be reached", "NO_PROXY"),
+    Planted("models", "advice", "the fallback model 'openrouter/x'", "everloop models"),
+    Planted("hosts", "broken", "custom: key refused", "everloop models key set custom"),
+    Planted("clock", "broken", "ahead of that of custom", "timedatectl set-ntp true"),
+    Planted("gateway-port", "broken", "is taken by another program", "gateway.port"),
+]
+
+
+async def test_what_is_wrong_in_settings_and_network_is_found(
+    home: DoctoredHome, host: tuple[ModelHost, str], alone: pytest.MonkeyPatch
+):
+    home.write_config(SETTINGS, context_window='fallbacks = ["openrouter/x"]\ncontext_window')
+    alone.setenv("EVERLOOP_AGENTS_DEFAULTS_MODEL", "x")
+    alone.setitem(sys.modules, "obstore", None)
+    host[0].status, host[0].headers = 401, {"Date": formatdate(time.time() - YEAR, usegmt=True)}
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        alone.setenv("HTTPS_PROXY", f"http://127.0.0.1:{closed.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", home.port)):
+        before = home.listing()
+        findings = await home.examine()
+        assert home.listing() == before
+    assert missed(IN_THE_SETTINGS, findings) == []
+
+
+IN_THE_HOME = [
+    Planted("file-modes", "advice", "is open to other users", "chmod 700"),
+    Planted("file-modes", "advice", "config.toml holds a key", "chmod 600"),
+    Planted("file-modes", "advice", "everloop.db holds every conversation", "chmod 600"),
+    Planted("vault-file", "broken", "vault.key can be used by others", "chmod 600"),
+    Planted("running", "advice", "1 file in", "--fix"),
+    Planted("running", "broken", "is frozen", "kill -CONT"),
+    Planted("leftovers", "advice", "half-made by a process that was killed", "--fix removes"),
+    Planted("memory-files", "advice", "both sides of a merge", "everloop memory edit"),
+    Planted("skills", "advice", "the skill charts cannot be used: missing: program no-such-plotter", "Install what"),
+    Planted("outbox", "advice", "1 answer could not be delivered", "everloop outbox retry"),
+    Planted("jobs", "advice", "overdue: 1 job (consolidate)", "everloop gateway"),
+    Planted("schedules", "advice", "belongs to anna, who is not known any more", "everloop cron remove s1"),
+    Planted("budgets", "advice", "the budget of Berta for a month is used up", "everloop users budget berta"),
+    Planted("audit", "broken", "is not as it was written", "a backup"),
+    Planted("log", "advice", "holds 1 error; the last: it has failed", "everloop logs --level error"),
+]
+COLUMNS = "key, thread, owner, channel, chat, body, at, state"
+SKILL = """---
+name: charts
+description: Draws charts.
+metadata: {"everloop": {"requires": {"bins": ["no-such-plotter"]}}}
+---
+Draw.
+"""
+
+
+async def fill(store: SqliteStore) -> None:
+    await store.add_job(Job("late", "consolidate", time.time() - 9000))
+    gone = Schedule(id="s1", owner="anna", name="tidy", does="message", text="x", session="cli:x", rule="every 3600")
+    await store.add_schedule(gone, time.time() + 3600, 10)
+    await store.introduce(Person("berta", "Berta", Role.USER))
+    await store.set_limit("berta", "month", Limit(0, None))
+
+
+async def test_what_is_wrong_in_the_home_is_found(home: DoctoredHome):
+    folder = home.path / "skills" / "charts"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL)
+    await home.do(fill)
+    letter = msgspec.json.encode(Outbound("k", Address("webhook", "x"), "hi")).decode()
+    home.sql(f"INSERT INTO outbox({COLUMNS}) VALUES('k', 't', 'owner', 'webhook', 'x', ?, 1, 'failed')", letter)
+    forge_audit(home)
+    part = home.path / "everloop.db.before-99.part"
+    part.touch()
+    os.utime(part, (1, 1))
+    book = LogFile(home.path / "logs" / "everloop.log")
+    book.emit(
+        logging.makeLogRecord({"name": "everloop.x", "msg": "it has failed", "levelno": 40, "levelname": "ERROR"})
+    )
+    book.close()
+    memory = home.workspace / "memory" / "MEMORY.md"
+    memory.write_text("# Memory\n<<<<<<< mine\n- a\n=======\n- b\n>>>>>>> theirs\n")
+    for path, mode in ((home.path, 0o755), (home.config, 0o644), (home.database, 0o644)):
+        path.chmod(mode)
+    (home.path / "vault.key").chmod(0o644)
+    async with process_with(home.path) as process:
+        (home.path / "run" / "999999-1-abcd").touch()
+        os.kill(process.pid, signal.SIGSTOP)
+        findings = await home.examine()
+    assert missed(IN_THE_HOME, findings) == []
+
+
+def forge_audit(home: DoctoredHome) -> None:
+    with closing(apsw.Connection(str(home.database))) as connection:
+        connection.create_scalar_function("everloop_hash", lambda *_: "forged", 8)
+        connection.execute(
+            "INSERT INTO audit(at, actor, authority, deed, subject, detail) VALUES(1,'x','x','x','x','{}')"
+        )
+
+
+class TestAlone:
+    """Faults that keep others from being seen."""
+
+    async def test_a_setting_that_is_misspelt_is_named_with_its_line(self, home: DoctoredHome):
+        home.write_config("[agents.default]\nmodel = 'x'\n")
+        found = grave(await home.examine())
+        assert missed([Planted("settings-file", "broken", "did you mean defaults?", "Correct it there")], found) == []
+        assert "config.toml, line" in found[0].what
+        assert {each.check for each in found} == {"settings-file", "store"}
+
+    async def test_two_settings_files_and_one_that_is_no_toml(self, home: DoctoredHome):
+        home.config.write_text("= what")
+        torn = Planted("settings-file", "broken", "this is not valid TOML", "Correct it there")
+        assert missed([torn], await home.examine()) == []
+        (home.path / "config.json").write_text("{}")
+        two = Planted("settings-file", "broken", "There are two settings files", "Correct it there")
+        assert missed([two], await home.examine()) == []
+
+    async def test_a_damaged_page_is_found(self, home: DoctoredHome):
+        rows = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200)"
+        home.sql(f"INSERT INTO said(thread, seq, owner, who) {rows} SELECT 't' || n, n, 'owner', 'x' FROM n")
+        size = home.database.stat().st_size
+        with home.database.open("r+b") as file:
+            file.seek(size // 4096 // 2 * 4096)
+            file.write(os.urandom(4096 * 3))
+        damaged = Planted("store-pages", "broken", "is damaged", "Restore a backup")
+        assert missed([damaged], await home.examine()) == []
+
+    async def test_what_is_no_database_is_found(self, home: DoctoredHome):
+        home.database.write_bytes(b"not a database at all" * 500)
+        found = await home.examine()
+        assert missed([Planted("store", "broken", "is damaged or not a database", "Restore a backup")], found) == []
+        assert next(each for each in found if each.check == "jobs").verdict == "skipped"
+
+    @pytest.mark.parametrize(
+        "version, fault",
+        [
+            (999, Planted("schema", "broken", "written by a newer everloop", "Upgrade everloop")),
+            (len(schema.MIGRATIONS) - 1, Planted("schema", "advice", "brings it to", "a copy is kept")),
+        ],
+    )
+    async def test_a_store_of_another_version_is_found_and_not_changed(
+        self, home: DoctoredHome, version: int, fault: Planted
+    ):
+        home.sql(f"PRAGMA user_version = {version}")
+        before = home.listing()
+        assert missed([fault], await home.examine()) == []
+        assert home.listing() == before
+
+    async def test_who_holds_the_write_lock_is_named(self, home: DoctoredHome):
+        async with process_with(home.path, "lock") as process:
+            os.kill(process.pid, signal.SIGSTOP)
+            found = await home.examine()
+        locked = Planted("store-lock", "broken", f"process {process.pid} (", f"kill -CONT {process.pid}")
+        assert missed([locked], found) == []
+
+    async def test_a_vault_with_another_key_is_found(self, home: DoctoredHome):
+        (home.path / "vault.key").write_bytes(os.urandom(32))
+        locked = Planted("vault", "broken", "locked with another key", "Nothing that needs it works")
+        assert missed([locked], await home.examine()) == []
+
+    async def test_a_server_that_is_not_there_is_found(self, home: DoctoredHome):
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        home.write_config(f"[store]\nurl = 'postgresql://x:canary@127.0.0.1:{port}/x'\n")
+        found = await home.examine()
+        away = "does not answer"
+        planted = [
+            Planted("store", "broken", away, "See that the server runs"),
+            Planted("postgres", "broken", away, "docs/postgres.md"),
+        ]
+        assert missed(planted, found) == []
+        assert "canary" not in str(found)
+
+    async def test_a_host_that_is_not_there_a_model_that_it_has_not_and_what_nobody_knows_of_it(
+        self, home: DoctoredHome, host: tuple[ModelHost, str]
+    ):
+        home.write_config("", little="litle", context_window="max_tokens")
+        named = [
+            Planted("model-names", "advice", "does not list the default model 'litle'", "custom/little"),
+            Planted("model-facts", "advice", "nobody knows how much", "agents.defaults.context_window"),
+        ]
+        assert missed(named, await home.examine()) == []
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            home.base = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        home.write_config()
+        away = [
+            Planted("hosts", "broken", "custom: not reachable", "providers.custom.api_base"),
+            Planted("egress", "broken", "cannot be reached", "no firewall is between"),
+        ]
+        assert missed(away, await home.examine()) == []
+
+    async def test_a_price_that_nobody_knows(self, home: DoctoredHome):
+        home.write_config("", **{'prices."little"': 'prices."another"'})
+        unpriced = Planted("model-facts", "advice", "nobody knows what custom/little costs", '[prices."little"]')
+        assert missed([unpriced], await home.examine()) == []
+
+    async def test_a_missing_workspace_and_the_wrong_home(self, home: DoctoredHome, tmp_path: Path):
+        home.workspace.rename(tmp_path / "moved")
+        assert missed([Planted("workspace", "advice", "is missing", "mkdir")], await home.examine()) == []
+        home.path.rename(tmp_path / ".everloop")
+        other = DoctoredHome(tmp_path / "other", home.base)
+        empty = Planted("homes", "advice", "is empty, and there is another", "EVERLOOP_HOME")
+        assert missed([empty], await other.examine()) == []
+
+    async def test_what_has_failed_in_the_gateway_that_looks_at_itself(self, home: DoctoredHome):
+        tasks = [TaskState("channel x", "failed", 0.0, 3, "no such token"), TaskState("hub", "running", 0.0)]
+        failed = Planted("tasks", "broken", "channel x has failed, 3 times so far: no", "Restart the gateway")
+        assert missed([failed], await home.examine(tasks=lambda: tasks)) == []
+
+    def test_a_package_that_is_missing_or_too_old(self):
+        missing, old = _lacking("no-such-package-of-mine>=1"), _lacking("aiohttp>=99.1")
+        assert missing is not None
+        assert old is not None
+        assert missing.what == "the package no-such-package-of-mine is not installed"
+        assert old.todo == "pip install 'aiohttp>=99.1'"
+        assert _lacking("aiohttp>=3.1") is None
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+    async def test_files_of_another_user_are_found(self, home: DoctoredHome):
+        os.chown(home.config, 12345, 12345)
+        foreign = Planted("file-owners", "broken", "belongs to another user (uid 12345)", "sudo chown -R")
+        assert missed([foreign], await home.examine()) == []
+        wal = home.path / "everloop.db-wal"
+        wal.touch()
+        os.chown(wal, 12345, 12345)  # where root opens the store, SQLite gives it back by itself: it is looked at alone
+        found = await look_at_wal(Patient(home=home.path, environ={}, http=lambda: TrustedHttp()))
+        assert [(each.verdict, "(uid 12345)" in each.what, "sudo chown" in each.todo) for each in found] == [
+            ("broken", True, True),
+            ("advice", False, False),
+        ]
+
+
+class Leaky:
+    """A sandbox that says that it is one."""
+
+    name = "leaky"
+    order = Unconfined.order
+
+
+class TestTheSandbox:
+    async def test_one_that_does_not_confine_is_found_out(self, home: DoctoredHome):
+        async def leaky() -> Confinement:
+            return Leaky()
+
+        leak = Planted("sandbox-holds", "broken", "was read and written", "install another bubblewrap")
+        assert missed([leak], await home.examine(confine=leaky)) == []
+
+    async def test_none_at_all_is_told(self, home: DoctoredHome):
+        async def none() -> Confinement:
+            return Unconfined()
+
+        bare = Planted("sandbox", "broken", "without any wall", "Install bubblewrap")
+        assert missed([bare], await home.examine(confine=none)) == []
