@@ -9,7 +9,7 @@ nothing else:
     python scripts/make_foreign_homes.py openclaw /tmp/openclaw/node_modules/openclaw/openclaw.mjs --node NODE
 
 Of what they wrote, only what an import reads is kept (no locks, no logs, no .git), with the path of the home as
-/home/mara. Keys and tokens in them are made up. A database of OpenClaw's is kept as the SQL of the tables that are read.
+/home/mara. Keys and tokens in them are made up. Of a database of OpenClaw's the tables that are read are kept, as SQL.
 """
 
 import argparse
@@ -222,7 +222,11 @@ OPENCLAW_SAID: tuple[tuple[str, str, list[Any]], ...] = (
         "agent:main:main",
         "Remember that I live in Graz",
         [
-            {"call": "write", "args": {"path": "MEMORY.md", "content": "# Memory\n\n- Mara lives in Graz\n"}, "id": "c2"},
+            {
+                "call": "write",
+                "args": {"path": "MEMORY.md", "content": "# Memory\n\n- Mara lives in Graz\n"},
+                "id": "c2",
+            },
             {
                 "call": "write",
                 "args": {"path": "memory/2026-11-17.md", "content": "# 2026-11-17\n\n- sowed tomatoes\n"},
@@ -286,7 +290,9 @@ OPENCLAW_CONFIG = """{
     },
   },
   channels: {
-    telegram: { enabled: false, botToken: "123456:made-up-telegram-token", dmPolicy: "allowlist", allowFrom: ["123456"] },
+    telegram: {
+      enabled: false, botToken: "123456:made-up-telegram-token", dmPolicy: "allowlist", allowFrom: ["123456"],
+    },
   },
   mcp: { servers: { files: { command: "little-mcp", args: ["/data"], env: { TOKEN: "made-up" } } } },
 }
@@ -297,7 +303,10 @@ OPENCLAW_CONFIG = """{
 def gateway(program: tuple[str, str], home: Path) -> Iterator[None]:
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TZ": "UTC", "NO_COLOR": "1"}
     log = home / "gateway.log"
-    with log.open("w") as out, subprocess.Popen((*program, "gateway", "run"), env=environ, stdout=out, stderr=out) as one:
+    with (
+        log.open("w") as out,
+        subprocess.Popen((*program, "gateway", "run"), env=environ, stdout=out, stderr=out) as one,
+    ):
         try:
             until = time.monotonic() + 120
             while "http server listening" not in log.read_text():
@@ -310,12 +319,12 @@ def gateway(program: tuple[str, str], home: Path) -> Iterator[None]:
 
 
 def dump(path: Path, tables: Sequence[str]) -> None:
-    """The schema and rows of some tables as SQL, beside the database."""
+    """The rows of some tables as SQL, beside the database; what they check they have checked."""
     database = sqlite3.connect(path)
     lines = []
     for table in tables:
-        (schema,) = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-        lines.append(f"{schema};")
+        columns = ", ".join(row[1] for row in database.execute(f'PRAGMA table_info("{table}")'))
+        lines.append(f'CREATE TABLE "{table}"({columns});')
         for row in database.execute(f'SELECT * FROM "{table}" ORDER BY rowid').fetchall():
             marks = ", ".join(literal(value) for value in row)
             lines.append(f'INSERT INTO "{table}" VALUES({marks});')

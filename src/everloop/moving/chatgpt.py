@@ -1,7 +1,7 @@
 """An export of ChatGPT: `conversations.json`, an array of conversations, each a tree of messages.
 
-The branch that its owner saw last (`current_node`) is the conversation. Pictures and files lie beside it, and their names
-begin with their ids.
+The branch that its owner saw last (`current_node`) is the conversation. Pictures and files lie beside it,
+under names that begin with their ids.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,9 @@ from .export import Export
 from .transcript import Transcript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 
-OTHER = "{count} other branches of it (edited or answered again there) are left: only the one that was seen last is taken"
+OTHER = (
+    "{count} other branches of it (edited or answered again there) are left: only the one that was seen last is taken"
+)
 HIDDEN = "is_visually_hidden_from_conversation"
 DEEPEST = 100_000  # messages of one branch
 
@@ -29,13 +31,17 @@ class ExportSource:
         self.export = Export(path)
         self.parts = [name for name in self.export.names() if is_conversations(name)]
         if not self.parts:
-            raise EverloopError(f"{path} holds no conversations.json: give the ZIP that the service sent you, or its folder")
+            raise EverloopError(
+                f"{path} holds no conversations.json: give the ZIP that the service sent you, or its folder"
+            )
 
     def conversations(self) -> Iterator[ForeignConversation | Remark]:
         for name in self.parts:
             with self.export.open(name) as file:
                 for number, element in enumerate(elements(file, name), 1):
-                    yield element if isinstance(element, Remark) else self.read(element, f"{name}, conversation {number}")
+                    yield (
+                        element if isinstance(element, Remark) else self.read(element, f"{name}, conversation {number}")
+                    )
 
     def read(self, element: Any, place: str) -> ForeignConversation | Remark:
         raise NotImplementedError
@@ -131,7 +137,9 @@ class ChatGptExport(ExportSource):
         named = {_asset_id(each.get("id")): str(each.get("name") or "") for each in _tables(about.get("attachments"))}
         ids = dict.fromkeys([each for each in wanted if each] + [each for each in named if each])
         return tuple(
-            ForeignFile(named.get(id) or place, place) for id in ids if (place := self._place(id, named.get(id, ""))) or id
+            ForeignFile(named.get(id) or place, place)
+            for id in ids
+            if (place := self._place(id, named.get(id, ""))) or id
         )
 
     def _place(self, id: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""An export of Claude: `conversations.json`, an array of conversations with their messages in order, and `projects.json`.
+"""An export of Claude: `conversations.json`, an array of conversations with their messages, and `projects.json`.
 
 Of an attachment the export holds the text that was read from it, of a file only the name.
 """
@@ -60,7 +60,9 @@ def _project(project: Mapping[str, Any]) -> Iterator[ForeignText]:
     if about:
         yield ForeignText(f"{folder}/PROJECT.md", text="\n\n".join(about) + "\n")
     for doc in _tables(project.get("docs")):
-        yield ForeignText(f"{folder}/{_name(doc.get('filename') or doc.get('uuid'))}", text=str(doc.get("content") or ""))
+        yield ForeignText(
+            f"{folder}/{_name(doc.get('filename') or doc.get('uuid'))}", text=str(doc.get("content") or "")
+        )
 
 
 def _name(given: Any) -> str:

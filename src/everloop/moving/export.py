@@ -1,4 +1,4 @@
-"""An export as services give it: a ZIP file, the folder that somebody has unpacked, or the one file in it that counts."""
+"""An export as services give it: a ZIP file, the folder that was unpacked from it, or the one file that counts."""
 
 import zipfile
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Messages of somewhere else, as lines that our own import takes: every call has its result, an answer follows a message.
+"""Messages of somewhere else, as lines that our own import takes: every call has its result, no answer comes first.
 
 What a provider or an agent has left open, or has cut off, is closed here.
 """

@@ -100,7 +100,9 @@ def plain(value: Any) -> dict[str, Any]:
 def channel_table(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     """Our settings of a channel that both have; {} where nobody has set it up."""
     said, own = plain(table), CHANNELS[name]
-    made = {own[key]: value for key, value in said.items() if key in own and isinstance(value, str | int | bool)}
+    made: dict[str, Any] = {
+        own[key]: value for key, value in said.items() if key in own and isinstance(value, str | int | bool)
+    }
     if not any(made.get(key) for key in SECRETS):
         return {}
     if name == "email" and made.get("username") == made.setdefault("address", made.get("username", "")):

@@ -17,8 +17,8 @@ from .unused import is_off
 
 WORKSPACE = "~/.nanobot/workspace"
 OUTSIDE = (
-    "tools.restrictToWorkspace is false: here file tools and commands reach the workspace alone; a folder that the agent "
-    "shall work in is put there, or is the setting `workspace`"
+    "tools.restrictToWorkspace is false: here file tools and commands reach the workspace alone; a folder that the "
+    "agent shall work in is put there, or is the setting `workspace`"
 )
 ANYBODY = (
     "channels.{name}.allowFrom lets in anybody: here strangers have to pair first; "
@@ -48,8 +48,12 @@ _THEIRS: Mapping[str, Any] = {
     "tools.web.search.max_results": 5,
     "tools.web.search.timeout": 30,
     "transcription": {
-        **{"enabled": True, "provider": None, "model": None, "language": None},
-        **{"maxDurationSec": 120, "maxUploadMb": 25},
+        "enabled": True,
+        "provider": None,
+        "model": None,
+        "language": None,
+        "maxDurationSec": 120,
+        "maxUploadMb": 25,
     },
 }
 # Where we have another way to say it, or to do it.
@@ -92,7 +96,7 @@ def translated(values: Mapping[str, Any]) -> Translation:
 
 
 def _ours(values: Mapping[str, Any], shape: type[Struct]) -> dict[str, Any]:
-    """What stands in it under a name of ours; what is null, or a switch that ours has not, is as if it were not there."""
+    """What stands in it under a name of ours. What is null is as if it were not there."""
     known = {field.name: field.type for field in fields(shape)}
     tree: dict[str, Any] = {}
     for written, value in values.items():
@@ -143,7 +147,7 @@ def _fallback(given: Any) -> Any:
 def _presets(given: Any, tree: dict[str, Any]) -> None:
     for name, table in given.items() if isinstance(given, Mapping) else ():
         said = plain(table)
-        made = {key: said[key] for key in ("max_tokens", "temperature") if key in said}
+        made: dict[str, Any] = {key: said[key] for key in ("max_tokens", "temperature") if key in said}
         made["model"] = _model(said.get("model"), said.get("provider"))
         if said.get("reasoning_effort") in get_args(Effort):
             made["reasoning_effort"] = said["reasoning_effort"]
@@ -181,6 +185,8 @@ def _tools(said: dict[str, Any], tree: dict[str, Any], told: list[str]) -> None:
     off = [*(["web_*"] if web.get("enable") is False else []), *(["exec"] if run.get("enable") is False else [])]
     if off:
         put(tree, "tools.disabled", off)
+    if run.get("timeout") == 60:
+        tree["tools"]["exec"].pop("timeout", None)
     if names := run.get("allowed_env_keys"):
         put(tree, "tools.exec.env", names)
     _search(plain(web.get("search")), tree, told)
@@ -230,18 +236,24 @@ _TAKEN = {
 def _left_out(values: Mapping[str, Any]) -> Iterator[str]:
     for path, value in _leaves(values, Settings, ()):
         key = ".".join(path)
-        if key in _TAKEN or value in (None, "", [], {}, False) or _THEIRS.get(key) == value:
+        if key in _TAKEN or value in (None, "", [], {}, False) or _THEIRS.get(key) == value or _is_off(value):
             continue
         advice = _ADVICE.get(key, "")
         yield f"{key} has no place here{f': {advice}' if advice else ''}"
 
 
-def _leaves(tree: Mapping[str, Any], shape: type[Struct], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _is_off(value: Any) -> bool:
+    return isinstance(value, Mapping) and (value.get("enabled") is False or value.get("enable") is False)
+
+
+def _leaves(
+    tree: Mapping[str, Any], shape: type[Struct], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Any]]:
     """What stands in a tree where ours has nothing of that name."""
     known = {field.name: field.type for field in fields(shape)}
     for written, value in tree.items():
         where = (*path, snake(str(written)))
-        hint = known.get(where[-1])
+        hint: Any = known.get(where[-1])
         if ".".join(where) in _TAKEN or hint is Providers or get_origin(hint) is dict:
             continue
         if _is_section(hint) and isinstance(value, Mapping):

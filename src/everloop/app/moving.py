@@ -1,0 +1,253 @@
+"""Moving in: what another agent or a service has kept for somebody is taken over into a home, each thing once.
+
+The same walk looks and takes: a LookingHand touches nothing, so that a dry run tells what would be done; a TakingHand
+(`moving_hand`) does it. What was taken over stands in the Ledger.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ..errors import EverloopError, MailRefused
+from ..moving.values import (
+    ForeignConversation,
+    ForeignJob,
+    ForeignSkill,
+    ForeignSource,
+    ForeignText,
+    Remark,
+    digest,
+)
+from ..settings import nanobot, openclaw
+from ..settings.foreign import Translation
+from .moving_ledger import Ledger
+from .moving_settings import ForeignSetting, settings_of
+
+MEMORY, HISTORY = "MEMORY.md", "HISTORY.md"
+SET_ASIDE = "imported/{kind}/skills"  # skills that nobody has looked at yet
+KINDS = ("nanobot", "openclaw", "chatgpt", "claude")
+
+
+class Moved(Struct, frozen=True):
+    """One thing: what it is, how it is called, and what is to be known about it."""
+
+    what: str
+    name: str
+    note: str = ""
+
+
+class MovingReport(Struct):
+    """What is taken over, how much of each kind was there already, and what is not, with what to do."""
+
+    taken: list[Moved]
+    there: dict[str, int]
+    left: list[str]
+    messages: int = 0
+
+
+class Hand(Protocol):
+    """Takes things over. Each returns "", or a sentence why it was left. Raises EverloopError."""
+
+    async def conversation(self, found: ForeignConversation, thread: str) -> str: ...
+
+    async def memory(self, name: str, lines: str) -> str: ...
+
+    async def text(self, found: ForeignText) -> str: ...
+
+    async def skill(self, found: ForeignSkill) -> str: ...
+
+    async def job(self, found: ForeignJob) -> str: ...
+
+    async def setting(self, found: ForeignSetting) -> str: ...
+
+
+class LookingHand:
+    """Touches nothing."""
+
+    async def conversation(self, found: ForeignConversation, thread: str) -> str:
+        return ""
+
+    async def memory(self, name: str, lines: str) -> str:
+        return ""
+
+    async def text(self, found: ForeignText) -> str:
+        return ""
+
+    async def skill(self, found: ForeignSkill) -> str:
+        return ""
+
+    async def job(self, found: ForeignJob) -> str:
+        return ""
+
+    async def setting(self, found: ForeignSetting) -> str:
+        return ""
+
+
+class Mover:
+    def __init__(
+        self,
+        source: ForeignSource,
+        ledger: Ledger,
+        hand: Hand,
+        progress: Callable[[str], None],
+        *,
+        enable: bool = False,
+    ) -> None:
+        self._source = source
+        self._ledger = ledger
+        self._hand = hand
+        self._progress = progress
+        self._enable = enable
+        self._dry = isinstance(hand, LookingHand)
+        self.report = MovingReport([], {}, [])
+
+    async def move(self) -> MovingReport:
+        """Settings first, for the other things may need them. Raises EverloopError."""
+        await self._move_settings()
+        for name, text in ((MEMORY, self._source.memory()), (HISTORY, self._source.history())):
+            await self._move_memory(name, text)
+        for found in self._source.texts():
+            if not self._remarked(found):
+                assert isinstance(found, ForeignText)
+                await self._one("file", found.name, found.name, self._hand.text(found))
+        for skill in self._source.skills():
+            place = f"{SET_ASIDE.format(kind=self._source.kind)}/{skill.name}"
+            note = f"set aside in {place} of the workspace; look at it: everloop skills install"
+            await self._one("skill", skill.name, skill.name, self._hand.skill(skill), note)
+        for job in self._source.jobs():
+            if not self._remarked(job):
+                assert isinstance(job, ForeignJob)
+                note = job.when if self._enable else f"{job.when}; paused: everloop cron enable"
+                await self._one("job", job.id, job.name, self._hand.job(job), note)
+        for each in self._source.conversations():
+            if not self._remarked(each):
+                assert isinstance(each, ForeignConversation)
+                await self._move_conversation(each)
+        return self.report
+
+    def _remarked(self, found: object) -> bool:
+        if isinstance(found, Remark):
+            self.report.left.append(found.text)
+        return isinstance(found, Remark)
+
+    async def _move_conversation(self, found: ForeignConversation) -> None:
+        title = found.title or _beginning(found)
+        count = f"{len(found.messages)} messages" + (f", in {found.session}" if found.session else "")
+        thread = digest(self._source.kind, found.id)
+        if await self._one("conversation", found.id, title, self._hand.conversation(found, thread), count):
+            self.report.messages += len(found.messages)
+            self.report.left += [f"“{title[:60]}”: {each}" for each in found.remarks]
+        if (done := sum(self.report.there.values()) + len(self.report.taken)) % 100 == 0:
+            self._progress(f"{done} …")
+
+    async def _move_memory(self, name: str, text: str) -> None:
+        """By lines, so that what was removed here since does not come back."""
+        lines = text.split("\n")
+        fresh = [line for line in lines if not (line.strip() and self._ledger.has(self._source.kind, name, line))]
+        count = sum(1 for line in fresh if line.strip())
+        if not count:
+            if any(line.strip() for line in lines):
+                self.report.there[name] = sum(1 for line in lines if line.strip())
+            return
+        if why := await self._hand.memory(name, "\n".join(fresh)):
+            self.report.left.append(why)
+            return
+        self.report.taken.append(Moved("memory", name, f"{count} lines"))
+        for line in fresh if not self._dry else ():
+            if line.strip():
+                self._ledger.note(self._source.kind, name, line)
+
+    async def _move_settings(self) -> None:
+        values = self._source.settings()
+        translate: Mapping[str, Callable[[Mapping[str, Any]], Translation]] = {
+            "nanobot": nanobot.translated,
+            "openclaw": openclaw.translated,
+        }
+        if not values or self._source.kind not in translate:
+            return
+        ours = translate[self._source.kind](values)
+        self.report.left += ours.told
+        for found in settings_of(ours.values):
+            if isinstance(found, str):
+                self.report.left.append(found)
+            else:
+                await self._one("setting", found.key, found.key, self._hand.setting(found), found.note)
+
+    async def _one(self, what: str, id: str, name: str, doing: Any, note: str = "") -> bool:
+        """Whether it was taken over now."""
+        if self._ledger.has(self._source.kind, what, id):
+            doing.close()
+            self.report.there[what] = self.report.there.get(what, 0) + 1
+            return False
+        try:
+            why = await doing
+        except MailRefused as error:
+            why = str(error)
+        if why:
+            self.report.left.append(f"{what} {name[:80]}: {why}")
+            return False
+        if not self._dry:
+            self._ledger.note(self._source.kind, what, id)
+        self.report.taken.append(Moved(what, name, note))
+        return True
+
+
+def _beginning(found: ForeignConversation) -> str:
+    said = next((str(each["content"]) for each in found.messages if each["role"] == "user"), "")
+    return " ".join(said.split())[:60]
+
+
+def source_of(kind: str, path: Path) -> ForeignSource:
+    """Raises EverloopError."""
+    match kind:
+        case "nanobot":
+            from ..moving.nanobot import NanobotHome
+
+            return NanobotHome(path)
+        case "openclaw":
+            from ..moving.openclaw import OpenClawHome
+
+            return OpenClawHome(path)
+        case "chatgpt":
+            from ..moving.chatgpt import ChatGptExport
+
+            return ChatGptExport(path)
+        case "claude":
+            from ..moving.claude import ClaudeExport
+
+            return ClaudeExport(path)
+    raise EverloopError(f"nothing is known of {kind[:50]!r}; there is {', '.join(KINDS)}")
+
+
+def _refuse_itself(home: Path, source: object) -> None:
+    """Raises EverloopError."""
+    if isinstance(source, Path) and source.resolve() == home.resolve():
+        raise EverloopError(f"{home} is the home that would be moved into: it opens as it is, or set EVERLOOP_HOME")
+
+
+def _silent(line: str) -> None:
+    pass
+
+
+async def look(home: Path, kind: str, path: Path, *, enable: bool = False) -> MovingReport:
+    """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
+    return await Mover(source_of(kind, path), Ledger(home), LookingHand(), _silent, enable=enable).move()
+
+
+@asynccontextmanager
+async def open_mover(
+    home: Path, kind: str, path: Path, progress: Callable[[str], None] = _silent, *, enable: bool = False
+) -> AsyncIterator[Mover]:
+    """Raises EverloopError."""
+    from .moving_hand import open_hand
+
+    source = source_of(kind, path)
+    _refuse_itself(home, getattr(source, "home", None))
+    async with open_hand(home, source, enable=enable) as hand:
+        yield Mover(source, Ledger(home), hand, progress, enable=enable)
+
+
+__all__ = ["KINDS", "Moved", "Mover", "MovingReport", "look", "open_mover", "source_of"]
