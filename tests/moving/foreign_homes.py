@@ -94,7 +94,9 @@ CLAUDE = {
         },
     ],
 }
-PROJECTS = [{"uuid": "p", "name": "../Garden", "prompt_template": "Be brief.", "docs": [{"filename": "a/b.md", "content": "x"}]}]
+PROJECTS = [
+    {"uuid": "p", "name": "../Garden", "prompt_template": "Be brief.", "docs": [{"filename": "a/b.md", "content": "x"}]}
+]
 
 
 def claude_export(folder: Path) -> Path:

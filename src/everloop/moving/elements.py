@@ -15,7 +15,8 @@ PIECE = 1 << 20
 LARGEST = 64 << 20  # characters of one element
 MOST = 8 << 30  # bytes of all of it
 _BLANK = re.compile(r"[\s,]*")
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_MARK = re.compile(r'["{}\[\],]')
+_STRING_END = re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def elements(file: IO[bytes], name: str) -> Iterator[Any]:
@@ -77,14 +78,16 @@ class _Window:
                 return value
 
     def skip(self) -> bool:
-        """Go behind the element that begins here, by its brackets. Whether its end was found."""
-        depth = 0
-        for token in _TOKEN.finditer(self.held, self.at):
-            depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(token[0], 0)
-            if depth <= 0:
-                self.at = token.end()
-                return depth == 0
-        return False
+        """Go behind the element that begins here, by its brackets, however long it is. Whether its end was found."""
+        scan = _Scan()
+        while True:
+            end = scan.end_in(self.held, self.at)
+            if end is not None:
+                self.at = end
+                return True
+            self.at = scan.at
+            if not self._more(PIECE):
+                return False
 
     def _more(self, size: int) -> bool:
         """Whether there was more to read."""
@@ -95,3 +98,36 @@ class _Window:
         self._ended = not data
         self.held, self.at = self.held[self.at :] + self._text.decode(data, self._ended), 0
         return bool(data)
+
+
+class _Scan:
+    """Where an element ends, told by its brackets and quotation marks alone; goes on from piece to piece."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self._depth = 0
+        self._in_string = False
+
+    def end_in(self, text: str, at: int) -> int | None:
+        """None: not in this text, of which all before `self.at` has been looked at."""
+        self.at = at
+        while True:
+            if self._in_string:
+                found = _STRING_END.match(text, self.at)
+                if not found:
+                    self.at = max(self.at, len(text) - 1 if text.endswith("\\") else len(text))
+                    return None
+                self.at, self._in_string = found.end(), False
+            mark = _MARK.search(text, self.at)
+            if not mark:
+                self.at = len(text)
+                return None
+            self.at = mark.end()
+            if mark[0] == '"':
+                self._in_string = True
+            elif self._depth == 0 and mark[0] in ",]}":
+                return mark.start()
+            else:
+                self._depth += {"{": 1, "[": 1, ",": 0}.get(mark[0], -1)
+                if self._depth == 0 and mark[0] != ",":
+                    return mark.end()
