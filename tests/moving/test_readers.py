@@ -17,7 +17,7 @@ from everloop.moving.elements import elements
 from everloop.moving.json5 import loads
 from everloop.moving.nanobot import NanobotHome, own_lines
 from everloop.moving.openclaw import OpenClawHome
-from everloop.moving.transcript import BEGINS, NO_RESULT, Transcript, seconds
+from everloop.moving.transcript import BEGINS, NO_RESULT, ForeignTranscript, seconds
 from everloop.moving.values import ForeignConversation, ForeignFile, ForeignText, Remark
 from tests.moving.foreign_homes import (
     CLAUDE,
@@ -245,7 +245,7 @@ def test_a_loop_in_a_tree_ends(tmp_path: Path):
 
 
 def test_what_was_cut_off_is_closed():
-    transcript = Transcript(0.0)
+    transcript = ForeignTranscript(0.0)
     transcript.answer("first", 1.0)
     transcript.answer("", 2.0, calls=(("a", "look", "{}"), ("b", "look", "{}")))
     transcript.result("a", "seen\0\ud800", 3.0)

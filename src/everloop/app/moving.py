@@ -1,9 +1,10 @@
 """Moving in: what another agent or a service has kept for somebody is taken over into a home, each thing once.
 
 The same walk looks and takes: a LookingHand touches nothing, so that a dry run tells what would be done; a TakingHand
-(`moving_hand`) does it. What was taken over stands in the Ledger.
+(`moving_hand`) does it. What was taken over stands in the ImportLedger.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from ..moving.values import (
 )
 from ..settings import nanobot, openclaw
 from ..settings.foreign import Translation
-from .moving_ledger import Ledger
+from .moving_ledger import ImportLedger
 from .moving_settings import ForeignSetting, settings_of
 
 MEMORY, HISTORY = "MEMORY.md", "HISTORY.md"
@@ -31,7 +32,7 @@ SET_ASIDE = "imported/{kind}/skills"  # skills that nobody has looked at yet
 KINDS = ("nanobot", "openclaw", "chatgpt", "claude")
 
 
-class Moved(Struct, frozen=True):
+class TakenOver(Struct, frozen=True):
     """One thing: what it is, how it is called, and what is to be known about it."""
 
     what: str
@@ -42,7 +43,7 @@ class Moved(Struct, frozen=True):
 class MovingReport(Struct):
     """What is taken over, how much of each kind was there already, and what is not, with what to do."""
 
-    taken: list[Moved]
+    taken: list[TakenOver]
     there: dict[str, int]
     left: list[str]
     messages: int = 0
@@ -62,6 +63,9 @@ class Hand(Protocol):
     async def job(self, found: ForeignJob) -> str: ...
 
     async def setting(self, found: ForeignSetting) -> str: ...
+
+    async def end(self, counts: Mapping[str, int]) -> None:
+        """Write down how much of each kind was taken over."""
 
 
 class LookingHand:
@@ -85,12 +89,15 @@ class LookingHand:
     async def setting(self, found: ForeignSetting) -> str:
         return ""
 
+    async def end(self, counts: Mapping[str, int]) -> None:
+        pass
+
 
 class Mover:
     def __init__(
         self,
         source: ForeignSource,
-        ledger: Ledger,
+        ledger: ImportLedger,
         hand: Hand,
         progress: Callable[[str], None],
         *,
@@ -126,6 +133,8 @@ class Mover:
             if not self._remarked(each):
                 assert isinstance(each, ForeignConversation)
                 await self._move_conversation(each)
+        if self.report.taken:
+            await self._hand.end(Counter(each.what for each in self.report.taken))
         return self.report
 
     def _remarked(self, found: object) -> bool:
@@ -155,7 +164,7 @@ class Mover:
         if why := await self._hand.memory(name, "\n".join(fresh)):
             self.report.left.append(why)
             return
-        self.report.taken.append(Moved("memory", name, f"{count} lines"))
+        self.report.taken.append(TakenOver("memory", name, f"{count} lines"))
         for line in fresh if not self._dry else ():
             if line.strip():
                 self._ledger.note(self._source.kind, name, line)
@@ -191,7 +200,7 @@ class Mover:
             return False
         if not self._dry:
             self._ledger.note(self._source.kind, what, id)
-        self.report.taken.append(Moved(what, name, note))
+        self.report.taken.append(TakenOver(what, name, note))
         return True
 
 
@@ -234,7 +243,7 @@ def _silent(line: str) -> None:
 
 async def look(home: Path, kind: str, path: Path, *, enable: bool = False) -> MovingReport:
     """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
-    return await Mover(source_of(kind, path), Ledger(home), LookingHand(), _silent, enable=enable).move()
+    return await Mover(source_of(kind, path), ImportLedger(home), LookingHand(), _silent, enable=enable).move()
 
 
 @asynccontextmanager
@@ -247,7 +256,7 @@ async def open_mover(
     source = source_of(kind, path)
     _refuse_itself(home, getattr(source, "home", None))
     async with open_hand(home, source, enable=enable) as hand:
-        yield Mover(source, Ledger(home), hand, progress, enable=enable)
+        yield Mover(source, ImportLedger(home), hand, progress, enable=enable)
 
 
-__all__ = ["KINDS", "Moved", "Mover", "MovingReport", "look", "open_mover", "source_of"]
+__all__ = ["KINDS", "Mover", "MovingReport", "TakenOver", "look", "open_mover", "source_of"]

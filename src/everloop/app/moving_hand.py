@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from ..files.attachments import Attachments
 from ..memory.merging import merged
 from ..memory.views import LONGEST
 from ..moving.values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignSource, ForeignText
+from ..ports.audit import line_of
 from ..ports.conversation import ResumeThread
 from ..ports.memory import MEMORY
 from ..ports.schedules import Asker
@@ -131,6 +132,9 @@ class TakingHand(Struct, frozen=True):
             draft = await asyncio.to_thread(self.book.draft_changes, _changes(found))
             await write_noted(self.book, draft, self.opened.store)
         return ""
+
+    async def end(self, counts: Mapping[str, int]) -> None:
+        await self.opened.store.note(line_of("import.done", self.source.kind, dict(counts)))
 
     async def _draft_fails(self, found: ForeignSetting) -> str:
         edition = await asyncio.to_thread(self.book.read)

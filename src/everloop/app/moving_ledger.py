@@ -12,7 +12,7 @@ from ..moving.values import digest
 NAME = "imports"
 
 
-class Ledger:
+class ImportLedger:
     def __init__(self, home: Path) -> None:
         """Nothing is written yet. Raises HomeError."""
         self._path = home / NAME

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..app.moving import KINDS, Moved, MovingReport, look, open_mover
+from ..app.moving import KINDS, MovingReport, TakenOver, look, open_mover
 from ..readings.visible import in_one_line
 from ..settings import home_of, path_in
 from .table import to_json
@@ -89,7 +89,7 @@ def _summary(report: MovingReport, dry: bool) -> str:
     return f"This would be taken over: {said}. Nothing was written." if dry else f"Taken over: {said}."
 
 
-def _listed(found: list[Moved]) -> list[str]:
+def _listed(found: list[TakenOver]) -> list[str]:
     lines = [
         f"  {in_one_line(each.name)[:80]}" + (f" ({in_one_line(each.note)})" if each.note else "") for each in found
     ]

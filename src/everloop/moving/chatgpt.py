@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import EverloopError
 from .elements import elements
 from .export import Export
-from .transcript import Transcript, seconds
+from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 
 OTHER = (
@@ -79,7 +79,7 @@ class ChatGptExport(ExportSource):
         if not isinstance(element, Mapping) or not isinstance(element.get("mapping"), Mapping):
             return Remark(f"{place} is no conversation, and was passed over")
         created = seconds(element.get("create_time")) or 0.0
-        transcript = Transcript(created)
+        transcript = ForeignTranscript(created)
         branch, others = line_of(element)
         for message in branch:
             self._add(transcript, message)
@@ -96,7 +96,7 @@ class ChatGptExport(ExportSource):
             remarks=(OTHER.format(count=others),) if others else (),
         )
 
-    def _add(self, transcript: Transcript, message: Mapping[str, Any]) -> None:
+    def _add(self, transcript: ForeignTranscript, message: Mapping[str, Any]) -> None:
         author, about = _table(message.get("author")), _table(message.get("metadata"))
         if about.get(HIDDEN):
             return
@@ -117,7 +117,7 @@ class ChatGptExport(ExportSource):
 
     def _add_result(
         self,
-        transcript: Transcript,
+        transcript: ForeignTranscript,
         name: str,
         message: Mapping[str, Any],
         text: str,

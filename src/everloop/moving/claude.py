@@ -9,7 +9,7 @@ from typing import Any
 
 from .chatgpt import ExportSource
 from .elements import elements
-from .transcript import Transcript, seconds
+from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignText, Remark
 
 PROJECTS = "projects.json"
@@ -23,7 +23,7 @@ class ClaudeExport(ExportSource):
         if not isinstance(element, Mapping) or not isinstance(element.get("chat_messages"), list):
             return Remark(f"{place} is no conversation, and was passed over")
         created = seconds(element.get("created_at")) or 0.0
-        transcript = Transcript(created)
+        transcript = ForeignTranscript(created)
         missing: list[str] = []
         for message in element["chat_messages"]:
             if isinstance(message, Mapping):
@@ -71,7 +71,7 @@ def _name(given: Any) -> str:
     return kept.strip(" .")[:80] or "unnamed"
 
 
-def _add(transcript: Transcript, message: Mapping[str, Any]) -> None:
+def _add(transcript: ForeignTranscript, message: Mapping[str, Any]) -> None:
     at = seconds(message.get("created_at"))
     blocks = _tables(message.get("content")) or [{"type": "text", "text": message.get("text")}]
     if message.get("sender") == "human":

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import EverloopError
 from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_texts
-from .transcript import Transcript, seconds
+from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 
 # Lines that nanobot puts into every memory, and that say nothing.
@@ -54,13 +54,13 @@ class NanobotHome:
 
     def _conversation(self, path: Path) -> ForeignConversation | Remark:
         broken, about = 0, {}
-        transcript = Transcript()
+        transcript = ForeignTranscript()
         for line in json_lines(read_text(path)):
             if line is None:
                 broken += 1
             elif line.get("_type") == "metadata":
                 about = dict(line)
-                transcript = Transcript(seconds(line.get("created_at")) or 0.0)
+                transcript = ForeignTranscript(seconds(line.get("created_at")) or 0.0)
             elif "role" in line and not any(line.get(key) for key in _HIDDEN):
                 self._add(transcript, line)
         transcript.end()
@@ -80,7 +80,7 @@ class NanobotHome:
             remarks=tuple(remarks),
         )
 
-    def _add(self, transcript: Transcript, line: Mapping[str, Any]) -> None:
+    def _add(self, transcript: ForeignTranscript, line: Mapping[str, Any]) -> None:
         at, text = seconds(line.get("timestamp")), _text(line.get("content"))
         match line.get("role"):
             case "user":

@@ -21,7 +21,7 @@ from typing import Any
 from ..errors import EverloopError
 from . import json5
 from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_texts
-from .transcript import Transcript, seconds
+from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 from .zstd import decompressor
 
@@ -169,7 +169,7 @@ def _conversation(session: str, key: str, title: str, events: Events | Remark) -
     if re.search(r":(?:cron|subagent|heartbeat|hook)\b", key):
         return Remark(f"the session {key[:80]} is of a job or a helper, and stays there")
     begun = next((seconds(each.get("timestamp")) for each in events if each.get("timestamp")), None) or 0.0
-    transcript = Transcript(begun)
+    transcript = ForeignTranscript(begun)
     for event in _line(events):
         if event.get("type") == "message" and isinstance(event.get("message"), dict):
             _add(transcript, event["message"], seconds(event.get("timestamp")))
@@ -201,7 +201,7 @@ def _line(events: Events) -> Events:
     return line[::-1]
 
 
-def _add(transcript: Transcript, message: Mapping[str, Any], at: float | None) -> None:
+def _add(transcript: ForeignTranscript, message: Mapping[str, Any], at: float | None) -> None:
     content = message.get("content")
     blocks = [each for each in content if isinstance(each, dict)] if isinstance(content, list) else []
     texts = [str(each.get("text") or "") for each in blocks if each.get("type") == "text"]

@@ -15,7 +15,7 @@ NO_RESULT = "Where this conversation comes from, no result of this call was kept
 LATEST = 253_402_300_000.0  # the year 9999
 
 
-class Transcript:
+class ForeignTranscript:
     def __init__(self, begun: float = 0.0) -> None:
         self.messages: list[dict[str, Any]] = []
         self.files: dict[int, tuple[ForeignFile, ...]] = {}
