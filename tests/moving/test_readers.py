@@ -1,14 +1,18 @@
 """What readers make of homes and exports, whole or broken."""
 
+import copy
 import io
 import json
+import random
 import shutil
+import sqlite3
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from everloop.app.moving_settings import settings_of
 from everloop.errors import EverloopError
 from everloop.moving import elements as reading
 from everloop.moving.chatgpt import OTHER, ChatGptExport
@@ -19,6 +23,8 @@ from everloop.moving.nanobot import NanobotHome, own_lines
 from everloop.moving.openclaw import OpenClawHome
 from everloop.moving.transcript import BEGINS, NO_RESULT, ForeignTranscript, seconds
 from everloop.moving.values import ForeignConversation, ForeignFile, ForeignText, Remark
+from everloop.settings.nanobot import translated as of_nanobot
+from everloop.settings.openclaw import translated as of_openclaw
 from tests.moving.foreign_homes import (
     CLAUDE,
     FIXTURES,
@@ -288,3 +294,43 @@ def test_of_a_workspace_links_are_named_and_not_followed(tmp_path: Path):
     assert "passwords" in remarks(texts)[0]
     assert "passwords" not in [each.name for each in texts if isinstance(each, ForeignText)]
     assert CLAUDE["name"] == "Soil"
+
+
+ODD: tuple[Any, ...] = (None, 3, -1, 10**400, float("nan"), "x", "", True, [], {}, [1, None, {}], {"a": 1}, "\ud800\0")
+
+
+def changed(tree: Any, by: random.Random) -> Any:
+    """With something in it that does not belong there."""
+    tree = copy.deepcopy(tree)
+    node = tree
+    while node:
+        key = by.choice(list(node) if isinstance(node, dict) else range(len(node)))
+        if by.random() < 0.35 or not isinstance(node[key], dict | list) or not node[key]:
+            node[key] = copy.deepcopy(by.choice(ODD))
+            break
+        node = node[key]
+    return tree
+
+
+def test_nothing_that_stands_in_the_wrong_place_stops_a_reader(tmp_path: Path):
+    by = random.Random(21)
+    chatgpt = ChatGptExport(chatgpt_export(tmp_path / "e.zip"))
+    claude = ClaudeExport(claude_export(tmp_path / "claude"))
+    nanobots = json.loads((FIXTURES / "nanobot" / ".nanobot" / "config.json").read_text())
+    openclaws = loads((FIXTURES / "openclaw" / ".openclaw" / "openclaw.json").read_text())
+    for _ in range(300):
+        chatgpt.read(changed(chatgpt_conversation(), by), "here")
+        claude.read(changed(CLAUDE, by), "here")
+        assert list(settings_of(of_nanobot(changed(nanobots, by)).values))
+        assert list(settings_of(of_openclaw(changed(openclaws, by)).values))
+
+
+def test_compressed_messages_are_read_or_their_session_is_left_and_told(tmp_path: Path):
+    home = openclaw_home(tmp_path)
+    database = sqlite3.connect(home / "agents" / "main" / "agent" / "openclaw-agent.sqlite")
+    database.execute("UPDATE transcript_events SET event_json = NULL, event_zstd = x'00' WHERE seq = 4")
+    database.commit()
+    database.close()
+    found = list(OpenClawHome(home).conversations())
+    left = [each for each in found if isinstance(each, Remark) or each.remarks]
+    assert len(left) == len(found) == 2

@@ -15,6 +15,10 @@ SWITCHED_OFF = (
     "switched off, so that two do not answer: stop the other agent, then set channels.{name}.enabled to true, and see "
     "`everloop users link owner {name}:YOUR_ID`"
 )
+WORKSPACE = (
+    "its workspace lies in a folder of its owner's choice: what it holds is copied into yours; to work in that folder "
+    "itself, set `workspace` in the settings file"
+)
 LOOK_AT = "nothing of it is allowed yet: everloop mcp show {name}, then everloop mcp allow {name}"
 SEARCH = (
     "the key of the search engine stays where it is, for the vault has no place for it: set {variable} where everloop "
@@ -44,29 +48,35 @@ class ForeignSetting(Struct, frozen=True):
 def settings_of(tree: Mapping[str, Any]) -> Iterator[ForeignSetting | str]:
     """A sentence stands for one that has no place."""
     rest = {key: value for key, value in tree.items() if key not in _TABLES}
-    tools = dict(rest.pop("tools", {}))
-    servers = {**dict(tree.get("mcp_servers") or {}), **dict(tools.pop("mcp_servers", {}))}
-    web = dict(tools.pop("web", {}))
-    search = dict(web.pop("search", {}))
+    if rest.pop("workspace", ""):
+        yield WORKSPACE
+    tools = _table(rest.pop("tools", None))
+    servers = {**_table(tree.get("mcp_servers")), **_table(tools.pop("mcp_servers", None))}
+    web = _table(tools.pop("web", None))
+    search = _table(web.pop("search", None))
     if search.get("api_key"):
         yield SEARCH.format(variable=f"{str(search.get('engine') or 'brave').upper()}_API_KEY")
     elif search:
         yield from _leaves(search, ("tools", "web", "search"))
-    for name, account in dict(tree.get("providers") or {}).items():
-        yield from _account(str(name), dict(account))
-    for name, preset in dict(tree.get("models") or {}).items():
-        yield ForeignSetting(("models", str(name)), dict(preset))
+    for name, account in _table(tree.get("providers")).items():
+        yield from _account(str(name), _table(account))
+    for name, preset in _table(tree.get("models")).items():
+        yield ForeignSetting(("models", str(name)), _table(preset))
     yield from _leaves(rest, ())
     yield from _leaves(tools, ("tools",))
     yield from _leaves(web, ("tools", "web"))
-    for name, table in dict(tree.get("channels") or {}).items():
+    for name, table in _table(tree.get("channels")).items():
         yield (
-            _channel(str(name), dict(table))
-            if any(table.get(key) for key in SECRETS)
+            _channel(str(name), _table(table))
+            if any(_table(table).get(key) for key in SECRETS)
             else (f"channels.{str(name)[:50]} has no place here: everloop channels list tells which there are")
         )
     for name, table in servers.items():
         yield _server(str(name), table if isinstance(table, Mapping) else {})
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, Mapping) else {}
 
 
 def _account(name: str, account: dict[str, Any]) -> Iterator[ForeignSetting]:

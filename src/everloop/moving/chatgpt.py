@@ -152,7 +152,8 @@ def line_of(element: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
     """The messages of the branch that was seen last, and how many other branches there are."""
     mapping = _table(element["mapping"])
     leaves = [key for key, node in mapping.items() if not _table(node).get("children")]
-    node = element.get("current_node") if element.get("current_node") in mapping else next(reversed(leaves), None)
+    last = element.get("current_node")
+    node: Any = last if isinstance(last, str) and last in mapping else next(reversed(leaves), None)
     line: list[Mapping[str, Any]] = []
     seen: set[Any] = set()
     while isinstance(node, str) and node in mapping and node not in seen and len(seen) < DEEPEST:

@@ -72,7 +72,7 @@ def when_of(schedule: Mapping[str, Any], now: float) -> str | Remark:
     """When a job is due, as our schedules say it; zones stand beside it."""
     kind = schedule.get("kind")
     every = schedule.get("everyMs", schedule.get("every_ms"))
-    if kind == "every" and isinstance(every, int | float) and every > 0:
+    if kind == "every" and isinstance(every, int | float) and 0 < every < 1e12:
         minutes, rest = divmod(round(every / 1000), 60)
         return f"every {minutes}m" if not rest else f"every {round(every / 1000)}s"
     if kind == "cron":

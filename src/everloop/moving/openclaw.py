@@ -151,8 +151,14 @@ def _events(found: sqlite3.Connection, session: str, key: str) -> Events | Remar
     ).fetchall()
     if unpack is None and any(packed is not None for _, packed in rows):
         return Remark(COMPRESSED.format(key=key))
-    plain = (text if packed is None or unpack is None else unpack(packed).decode() for text, packed in rows)
-    return [each or {} for text in plain for each in json_lines(text or "")]
+    events: Events = []
+    for text, packed in rows:
+        try:
+            plain = text if packed is None or unpack is None else unpack(packed).decode()
+        except ValueError:  # counted among the broken ones
+            plain = "broken"
+        events += [each or {} for each in json_lines(plain or "")]
+    return events
 
 
 def _from_files(folder: Path) -> Iterator[tuple[str, str, Events | Remark]]:

@@ -103,7 +103,10 @@ def _ours(values: Mapping[str, Any], shape: type[Struct]) -> dict[str, Any]:
         name = snake(str(written))
         if name not in known or value is None or name in ("providers", "channels", "restrict_to_workspace"):
             continue
-        tree[name] = _ours(value, known[name]) if _is_section(known[name]) and isinstance(value, Mapping) else value
+        if not _is_section(known[name]):
+            tree[name] = value
+        elif isinstance(value, Mapping):
+            tree[name] = _ours(value, known[name])
     return tree
 
 
@@ -123,7 +126,8 @@ def _agents(said: dict[str, Any], tree: dict[str, Any]) -> None:
         put(tree, "agents.defaults.tool_result_max_chars", said["max_tool_result_chars"])
     if said.get("max_concurrent_subagents") not in (None, 4):
         put(tree, "agents.tasks.per_person", said["max_concurrent_subagents"])
-    if fallbacks := [_fallback(each) for each in said.get("fallback_models", ())]:
+    models = said.get("fallback_models")
+    if fallbacks := [_fallback(each) for each in models] if isinstance(models, list) else []:
         put(tree, "agents.defaults.fallbacks", fallbacks)
     if said.get("timezone_mode") not in (None, "auto") or ("timezone_mode" not in said and "timezone" in said):
         put(tree, "schedules.timezone", said.get("timezone", ""))
@@ -174,8 +178,8 @@ def _gateway(said: dict[str, Any], tree: dict[str, Any]) -> None:
     heart = plain(said.get("heartbeat"))
     if heart.get("enabled") is False:
         put(tree, "heartbeat.enabled", False)
-    if isinstance(seconds := heart.get("interval_s"), int | float) and seconds != 1800:
-        put(tree, "heartbeat.every", max(1, min(10_080, round(seconds / 60))))
+    if isinstance(seconds := heart.get("interval_s"), int | float) and 0 < seconds <= 604_800 and seconds != 1800:
+        put(tree, "heartbeat.every", max(1, round(seconds / 60)))
 
 
 def _tools(said: dict[str, Any], tree: dict[str, Any], told: list[str]) -> None:
@@ -186,7 +190,7 @@ def _tools(said: dict[str, Any], tree: dict[str, Any], told: list[str]) -> None:
     if off:
         put(tree, "tools.disabled", off)
     if run.get("timeout") == 60:
-        tree["tools"]["exec"].pop("timeout", None)
+        tree.get("tools", {}).get("exec", {}).pop("timeout", None)
     if names := run.get("allowed_env_keys"):
         put(tree, "tools.exec.env", names)
     _search(plain(web.get("search")), tree, told)

@@ -84,7 +84,7 @@ def _channels(given: Any, tree: dict[str, Any], told: list[str]) -> None:
 
 
 def _search(said: dict[str, Any], tree: dict[str, Any], told: list[str]) -> None:
-    provider = said.get("provider")
+    provider = str(said.get("provider") or "")
     if provider in ("brave", "tavily") and isinstance(said.get("api_key"), str):
         put(tree, "tools.web.search.engine", provider)
         put(tree, "tools.web.search.api_key", said["api_key"])
