@@ -10,7 +10,15 @@ import apsw
 import msgspec
 import pytest
 from tests.cli.person import Person, said_in
-from tests.moving.foreign_homes import FIXTURES, chatgpt_conversation, chatgpt_export, claude_export, openclaw_home
+from tests.moving.foreign_homes import (
+    FIXTURES,
+    chatgpt_conversation,
+    chatgpt_export,
+    claude_export,
+    node,
+    openclaw_home,
+    said,
+)
 from tests.processes import kill
 
 from everloop.app.opening import opened_home
@@ -87,8 +95,8 @@ async def test_what_nanobot_had_is_found_again_and_a_second_import_changes_nothi
         ("telegram:123456", "The garden", True),
         ("cli:direct", "Hello, I am Mara", True),
     ]
-    said = (await asked(person, "sessions", "show", "telegram:123456"))["said"]
-    assert [(each["who"], each["text"]) for each in said][-2:] == [
+    shown = (await asked(person, "sessions", "show", "telegram:123456"))["said"]
+    assert [(each["who"], each["text"]) for each in shown][-2:] == [
         ("owner", "What is this?\n[leaf.png]"),
         ("assistant", "A leaf."),
     ]
@@ -194,8 +202,8 @@ async def test_exports_of_chatgpt_and_claude_become_conversations(person, tmp_pa
     listed = (await asked(person, "sessions", "list"))["conversations"]
     assert sorted(each["title"] for each in listed) == ["Garden 1", "Garden 2", "Soil"]
     assert all(each["session"].startswith("page:") for each in listed)
-    said = (await asked(person, "sessions", "show", listed[-1]["id"]))["said"]
-    assert next((each["at"], each["who"], each["text"]) for each in said) == (
+    shown = (await asked(person, "sessions", "show", listed[-1]["id"]))["said"]
+    assert next((each["at"], each["who"], each["text"]) for each in shown) == (
         1_700_000_010.0,
         "owner",
         "How much is 6*7?",
@@ -220,6 +228,20 @@ async def test_killed_in_the_middle_and_run_again_it_is_whole_and_nothing_is_twi
 async def wait_a_moment(process: asyncio.subprocess.Process) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), 0.01)
+
+
+async def test_what_has_grown_there_since_is_told_and_comes_beside_the_first_when_asked_for(person, tmp_path):
+    export = str(chatgpt_export(tmp_path / "x.zip", json.dumps([chatgpt_conversation(1)])))
+    await moved(person, "chatgpt", export)
+    longer = chatgpt_conversation(1)
+    longer["mapping"]["m6"]["children"], longer["current_node"] = ["m7"], "m7"
+    longer["mapping"]["m7"] = node("m7", "m6", [], said("m7", "user", "Thanks!", 1_700_000_070.0))
+    chatgpt_export(tmp_path / "x.zip", json.dumps([longer]))
+    told = await moved(person, "chatgpt", export)
+    assert (told["taken"], len(told["left"])) == ([], 1)
+    assert (await moved(person, "chatgpt", export, "--grown"))["messages"] == 7
+    assert (await moved(person, "chatgpt", export, "--grown"))["taken"] == []
+    assert len((await asked(person, "sessions", "list"))["conversations"]) == 2
 
 
 async def test_a_broken_export_is_taken_over_as_far_as_it_is_whole(person, tmp_path):

@@ -29,7 +29,18 @@ from .moving_settings import ForeignSetting, settings_of
 
 MEMORY, HISTORY = "MEMORY.md", "HISTORY.md"
 SET_ASIDE = "imported/{kind}/skills"  # skills that nobody has looked at yet
+GROWN = "“{title}” has other messages there than when it was taken over: --grown takes it once more, beside the first"
 KINDS = ("nanobot", "openclaw", "chatgpt", "claude")
+
+
+class MovingOptions(Struct, frozen=True):
+    """`enable`: jobs run at once; `grown`: what has grown there since comes as another conversation."""
+
+    enable: bool = False
+    grown: bool = False
+
+
+USUAL = MovingOptions()
 
 
 class TakenOver(Struct, frozen=True):
@@ -100,14 +111,13 @@ class Mover:
         ledger: ImportLedger,
         hand: Hand,
         progress: Callable[[str], None],
-        *,
-        enable: bool = False,
+        options: MovingOptions,
     ) -> None:
         self._source = source
         self._ledger = ledger
         self._hand = hand
         self._progress = progress
-        self._enable = enable
+        self._options = options
         self._dry = isinstance(hand, LookingHand)
         self.report = MovingReport([], {}, [])
 
@@ -127,7 +137,7 @@ class Mover:
         for job in self._source.jobs():
             if not self._remarked(job):
                 assert isinstance(job, ForeignJob)
-                note = job.when if self._enable else f"{job.when}; paused: everloop cron enable"
+                note = job.when if self._options.enable else f"{job.when}; paused: everloop cron enable"
                 await self._one("job", job.id, job.name, self._hand.job(job), note)
         for each in self._source.conversations():
             if not self._remarked(each):
@@ -145,8 +155,16 @@ class Mover:
     async def _move_conversation(self, found: ForeignConversation) -> None:
         title = found.title or _beginning(found)
         count = f"{len(found.messages)} messages" + (f", in {found.session}" if found.session else "")
-        thread = digest(self._source.kind, found.id)
-        if await self._one("conversation", found.id, title, self._hand.conversation(found, thread), count):
+        id, size = found.id, (self._source.kind, "size", found.id, str(len(found.messages)))
+        if self._ledger.has(self._source.kind, "conversation", id) and not self._ledger.has(*size):
+            if not self._options.grown:
+                self.report.left.append(GROWN.format(title=title[:60]))
+                return
+            id = f"{id}#{len(found.messages)}"
+        if not self._dry:
+            self._ledger.note(*size)
+        thread = digest(self._source.kind, id)
+        if await self._one("conversation", id, title, self._hand.conversation(found, thread), count):
             self.report.messages += len(found.messages)
             self.report.left += [f"“{title[:60]}”: {each}" for each in found.remarks]
         if (done := sum(self.report.there.values()) + len(self.report.taken)) % 100 == 0:
@@ -241,22 +259,26 @@ def _silent(line: str) -> None:
     pass
 
 
-async def look(home: Path, kind: str, path: Path, *, enable: bool = False) -> MovingReport:
+async def look(home: Path, kind: str, path: Path, options: MovingOptions = USUAL) -> MovingReport:
     """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
-    return await Mover(source_of(kind, path), ImportLedger(home), LookingHand(), _silent, enable=enable).move()
+    return await Mover(source_of(kind, path), ImportLedger(home), LookingHand(), _silent, options).move()
 
 
 @asynccontextmanager
 async def open_mover(
-    home: Path, kind: str, path: Path, progress: Callable[[str], None] = _silent, *, enable: bool = False
+    home: Path,
+    kind: str,
+    path: Path,
+    options: MovingOptions = USUAL,
+    progress: Callable[[str], None] = _silent,
 ) -> AsyncIterator[Mover]:
     """Raises EverloopError."""
     from .moving_hand import open_hand
 
     source = source_of(kind, path)
     _refuse_itself(home, getattr(source, "home", None))
-    async with open_hand(home, source, enable=enable) as hand:
-        yield Mover(source, ImportLedger(home), hand, progress, enable=enable)
+    async with open_hand(home, source, enable=options.enable) as hand:
+        yield Mover(source, ImportLedger(home), hand, progress, options)
 
 
 __all__ = ["KINDS", "Mover", "MovingReport", "TakenOver", "look", "open_mover", "source_of"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..app.moving import KINDS, MovingReport, TakenOver, look, open_mover
+from ..app.moving import KINDS, MovingOptions, MovingReport, TakenOver, look, open_mover
 from ..readings.visible import in_one_line
 from ..settings import home_of, path_in
 from .table import to_json
@@ -42,6 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         word = words.add_parser(kind, help=f"move in from {kind}: {PLACES[kind]}")
         word.add_argument("path", metavar="PATH", help=PLACES[kind])
         word.add_argument("--dry-run", action="store_true", help="only tell what would be done; nothing is written")
+        word.add_argument(
+            "--grown", action="store_true", help="what has grown there since comes as another conversation"
+        )
         word.add_argument("--json", action="store_true", help="print one JSON object instead")
         if kind in ("nanobot", "openclaw"):
             word.add_argument("--enable", action="store_true", help="let its jobs run at once, instead of paused")
@@ -50,11 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     terminal = Terminal(sys.stdout, sys.stderr)
     home, path = home_of(os.environ), path_in(Path(), arguments.path)
-    enable = getattr(arguments, "enable", False)
+    options = MovingOptions(getattr(arguments, "enable", False), arguments.grown)
     if arguments.dry_run:
-        report = await look(home, arguments.word, path, enable=enable)
+        report = await look(home, arguments.word, path, options)
     else:
-        async with open_mover(home, arguments.word, path, terminal.status, enable=enable) as mover:
+        async with open_mover(home, arguments.word, path, options, terminal.status) as mover:
             report = await mover.move()
     if arguments.json:
         terminal.answer(to_json({"dry_run": arguments.dry_run, **msgspec.to_builtins(report)}))
