@@ -5,7 +5,7 @@ The same walk looks and takes: a LookingHand touches nothing, so that a dry run 
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,7 +73,9 @@ class Hand(Protocol):
 
     async def job(self, found: ForeignJob) -> str: ...
 
-    async def setting(self, found: ForeignSetting) -> str: ...
+    async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
+        """Why some of them were left, by their keys."""
+        ...
 
     async def end(self, counts: Mapping[str, int]) -> None:
         """Write down how much of each kind was taken over."""
@@ -97,8 +99,8 @@ class LookingHand:
     async def job(self, found: ForeignJob) -> str:
         return ""
 
-    async def setting(self, found: ForeignSetting) -> str:
-        return ""
+    async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
+        return {}
 
     async def end(self, counts: Mapping[str, int]) -> None:
         pass
@@ -197,11 +199,13 @@ class Mover:
             return
         ours = translate[self._source.kind](values)
         self.report.left += ours.told
-        for found in settings_of(ours.values):
-            if isinstance(found, str):
-                self.report.left.append(found)
-            else:
-                await self._one("setting", found.key, found.key, self._hand.setting(found), found.note)
+        every = list(settings_of(ours.values))
+        self.report.left += [each for each in every if isinstance(each, str)]
+        found = [each for each in every if isinstance(each, ForeignSetting)]
+        fresh = [each for each in found if not self._ledger.has(self._source.kind, "setting", each.key)]
+        left = await self._hand.settings(fresh)
+        for each in found:
+            await self._one("setting", each.key, each.key, _told(left.get(each.key, "")), each.note)
 
     async def _one(self, what: str, id: str, name: str, doing: Any, note: str = "") -> bool:
         """Whether it was taken over now."""
@@ -220,6 +224,10 @@ class Mover:
             self._ledger.note(self._source.kind, what, id)
         self.report.taken.append(TakenOver(what, name, note))
         return True
+
+
+async def _told(why: str) -> str:
+    return why
 
 
 def _beginning(found: ForeignConversation) -> str:

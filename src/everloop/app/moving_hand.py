@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from ..runtime.clock import SystemClock
 from ..runtime.people import KnownPeople
 from ..settings import workspace_of
 from ..settings.edit import SettingChange, spelled
-from ..settings.editor import SettingsEditor
+from ..settings.editor import Edition, SettingsEditor
 from .files import open_storage
 from .moving import SET_ASIDE
 from .moving_settings import ForeignSetting
@@ -40,6 +40,7 @@ from .settings_writing import write_noted
 LARGEST_FILE = 50_000_000
 DIRECT = "cli:direct"
 BY_HAND = Asker(OWNER, Role.OWNER, DIRECT, by_hand=True)
+HAS_KEY = "there is another key in the vault already, which stays"
 IS_SET = "it is set here already, and stays as it is"
 DIFFERS = "there is another {name} already, which stays as it is; theirs was not copied"
 NO_FILE = "[{name}: not in the export]"
@@ -117,36 +118,45 @@ class TakingHand(Struct, frozen=True):
         await self.schedules.desk.create(BY_HAND, fields, key, paused=paused)
         return ""
 
-    async def setting(self, found: ForeignSetting) -> str:
-        """The vault first: settings that refer to nothing would be worse than a secret that nobody refers to."""
-        kept = await self.opened.vault.names()
-        if found.value is None:
-            if any(name in kept for name in found.secrets):
-                return "there is a key in the vault already, which stays"
-        elif why := await self._draft_fails(found):
-            return why
-        for name, secret in found.secrets.items():
-            if name not in kept:
-                await self.opened.vault.set(name, secret)
-        if found.value is not None:
-            draft = await asyncio.to_thread(self.book.draft_changes, _changes(found))
-            await write_noted(self.book, draft, self.opened.store)
-        return ""
-
-    async def end(self, counts: Mapping[str, int]) -> None:
-        await self.opened.store.note(line_of("import.done", self.source.kind, dict(counts)))
-
-    async def _draft_fails(self, found: ForeignSetting) -> str:
+    async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
+        """All at once, so that who follows the file follows it once. The vault first: settings that refer to nothing
+        would be worse than a secret that nobody refers to."""
         edition = await asyncio.to_thread(self.book.read)
-        if any(path[: len(found.path)] == found.path for path in edition.origins) or _stands_in(
-            edition.data, found.path
-        ):
-            return IS_SET
+        left = {each.key: why for each in found if (why := await self._hindrance(each, edition))}
+        taken = [each for each in found if each.key not in left]
+        for each in taken:
+            await self._keep(each.secrets)
+        fresh = [each for each in taken if each.value is not None and _standing(edition.data, each.path) is None]
+        if changes := [change for each in fresh for change in _changes(each)]:
+            await write_noted(self.book, await asyncio.to_thread(self.book.draft_changes, changes), self.opened.store)
+        return left
+
+    async def _hindrance(self, found: ForeignSetting, edition: Edition) -> str:
+        """Why one stays as it is here; "" where it can be taken, or was by somebody who was killed then."""
+        if found.value is None:
+            kept = [await self.opened.vault.get(name) for name in found.secrets]
+            return HAS_KEY if any(each not in (None, secret) for each, secret in _pairs(kept, found)) else ""
+        there = _standing(edition.data, found.path)
+        if there is not None or any(path[: len(found.path)] == found.path for path in edition.origins):
+            return "" if there == found.value else IS_SET
         try:
             await asyncio.to_thread(self.book.draft_changes, _changes(found))
         except SettingsError as error:
             return str(error)
         return ""
+
+    async def _keep(self, secrets: Mapping[str, str]) -> None:
+        kept = await self.opened.vault.names()
+        for name, secret in secrets.items():
+            if name not in kept:
+                await self.opened.vault.set(name, secret)
+
+    async def end(self, counts: Mapping[str, int]) -> None:
+        await self.opened.store.note(line_of("import.done", self.source.kind, dict(counts)))
+
+
+def _pairs(kept: Sequence[str | None], found: ForeignSetting) -> list[tuple[str | None, str]]:
+    return list(zip(kept, found.secrets.values(), strict=True))
 
 
 def _changes(found: ForeignSetting) -> list[SettingChange]:
@@ -155,8 +165,8 @@ def _changes(found: ForeignSetting) -> list[SettingChange]:
     return [SettingChange(found.path, found.value)]
 
 
-def _stands_in(data: bytes, path: tuple[str, ...]) -> bool:
-    """Whether the settings file says something there, also where nobody checks it, as of channels."""
+def _standing(data: bytes, path: tuple[str, ...]) -> Any:
+    """What the settings file says there, also where nobody checks it, as of channels; None where it says nothing."""
     import tomllib
 
     try:
@@ -165,7 +175,7 @@ def _stands_in(data: bytes, path: tuple[str, ...]) -> bool:
         tree = msgspec.json.decode(data) if data.strip() else {}
     for part in spelled(tree, path):
         tree = tree.get(part) if isinstance(tree, dict) else None
-    return tree is not None
+    return tree
 
 
 def _about(found: ForeignConversation, session: str) -> bytes:

@@ -31,6 +31,17 @@ def read_json(path: Path) -> Any:
         return None
 
 
+def workspace_in(home: Path, config: Any, usual: str) -> Path:
+    """The folder that its owner has chosen, if it is there; else the one in the home, wherever the home is now."""
+    for key in ("agents", "defaults", "workspace"):
+        config = config.get(key) if isinstance(config, Mapping) else None
+    if isinstance(config, str) and config.rstrip("/") not in ("", usual) and "\0" not in config:
+        chosen = Path(config).expanduser() if config.startswith("~/") else Path(config)
+        if chosen.is_absolute() and chosen.is_dir():
+            return chosen
+    return home / "workspace"
+
+
 def json_lines(text: str) -> Iterator[Mapping[str, Any] | None]:
     """The objects of a file that has one a line; None for a line that is broken."""
     for line in text.split("\n"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import EverloopError
-from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_texts
+from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_in, workspace_texts
 from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 
@@ -41,10 +41,7 @@ class NanobotHome:
         return found
 
     def _workspace(self) -> Path:
-        inner = self.home / "workspace"
-        defaults = (read_json(self.home / "config.json") or {}) if inner.is_dir() is False else {}
-        named = defaults.get("agents", {}).get("defaults", {}).get("workspace") if isinstance(defaults, dict) else None
-        return Path(named).expanduser() if isinstance(named, str) else inner
+        return workspace_in(self.home, read_json(self.home / "config.json"), "~/.nanobot/workspace")
 
     def conversations(self) -> Iterator[ForeignConversation | Remark]:
         folders = (self.home / "sessions", self.workspace / "sessions")

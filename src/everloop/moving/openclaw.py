@@ -20,7 +20,7 @@ from typing import Any
 
 from ..errors import EverloopError
 from . import json5
-from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_texts
+from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_in, workspace_texts
 from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 from .zstd import decompressor
@@ -45,7 +45,11 @@ class OpenClawHome:
             raise EverloopError(f"there is no folder {path}")
         if not any((self.home / name).exists() for name in ("openclaw.json", "agents", "workspace")):
             raise EverloopError(f"{path} is no home of OpenClaw: it has neither an openclaw.json nor agents")
-        self.workspace = self.home / "workspace"
+        try:
+            config = self.settings()
+        except EverloopError:  # told when it is asked for
+            config = {}
+        self.workspace = workspace_in(self.home, config, "~/.openclaw/workspace")
 
     def settings(self) -> Mapping[str, Any]:
         file = self.home / "openclaw.json"
