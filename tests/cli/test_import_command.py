@@ -163,7 +163,9 @@ async def test_what_is_here_already_is_not_written_over(person):
     (person.home / "workspace").mkdir(parents=True)
     (person.home / "workspace" / "SOUL.md").write_text("mine")
     (person.home / "config.toml").write_text('[agents.defaults]\nmodel = "custom/mine"\n')
+    foretold = await moved(person, "nanobot", NANOBOT, "--dry-run")
     report = await moved(person, "nanobot", NANOBOT)
+    assert (foretold["left"], foretold["taken"]) == (report["left"], report["taken"])
     assert (person.home / "workspace" / "SOUL.md").read_text() == "mine"
     assert 'model = "custom/mine"' in (person.home / "config.toml").read_text()
     left = [line.partition(":")[0] for line in report["left"]]

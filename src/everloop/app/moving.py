@@ -1,7 +1,7 @@
 """Moving in: what another agent or a service has kept for somebody is taken over into a home, each thing once.
 
-The same walk looks and takes: a LookingHand touches nothing, so that a dry run tells what would be done; a TakingHand
-(`moving_hand`) does it. What was taken over stands in the ImportLedger.
+The same walk looks and takes: a LookingHand (`moving_look`) touches nothing, so that a dry run tells what would be;
+a TakingHand (`moving_hand`) does it. What was taken over stands in the ImportLedger.
 """
 
 from collections import Counter
@@ -63,6 +63,11 @@ class MovingReport(Struct):
 class Hand(Protocol):
     """Takes things over. Each returns "", or a sentence why it was left. Raises EverloopError."""
 
+    @property
+    def writes(self) -> bool:
+        """Whether it does so, or only looks."""
+        ...
+
     async def conversation(self, found: ForeignConversation, thread: str) -> str: ...
 
     async def memory(self, name: str, lines: str) -> str: ...
@@ -81,31 +86,6 @@ class Hand(Protocol):
         """Write down how much of each kind was taken over."""
 
 
-class LookingHand:
-    """Touches nothing."""
-
-    async def conversation(self, found: ForeignConversation, thread: str) -> str:
-        return ""
-
-    async def memory(self, name: str, lines: str) -> str:
-        return ""
-
-    async def text(self, found: ForeignText) -> str:
-        return ""
-
-    async def skill(self, found: ForeignSkill) -> str:
-        return ""
-
-    async def job(self, found: ForeignJob) -> str:
-        return ""
-
-    async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
-        return {}
-
-    async def end(self, counts: Mapping[str, int]) -> None:
-        pass
-
-
 class Mover:
     def __init__(
         self,
@@ -120,7 +100,7 @@ class Mover:
         self._hand = hand
         self._progress = progress
         self._options = options
-        self._dry = isinstance(hand, LookingHand)
+        self._dry = not hand.writes
         self.report = MovingReport([], {}, [])
 
     async def move(self) -> MovingReport:
@@ -269,7 +249,9 @@ def _silent(line: str) -> None:
 
 async def look(home: Path, kind: str, path: Path, options: MovingOptions = USUAL) -> MovingReport:
     """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
-    return await Mover(source_of(kind, path), ImportLedger(home), LookingHand(), _silent, options).move()
+    from .moving_look import LookingHand
+
+    return await Mover(source_of(kind, path), ImportLedger(home), LookingHand(home), _silent, options).move()
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..bus.local import LocalBus
 from ..core.message import Media, Text
 from ..core.people import OWNER, Role
-from ..errors import FileTooLarge, HomeError, NoRoom, SettingsError
+from ..errors import FileTooLarge, HomeError, NoRoom
 from ..files.attachments import Attachments
 from ..memory.merging import merged
 from ..memory.views import LONGEST
@@ -27,10 +27,10 @@ from ..ports.schedules import Asker
 from ..runtime.clock import SystemClock
 from ..runtime.people import KnownPeople
 from ..settings import workspace_of
-from ..settings.edit import SettingChange, spelled
 from ..settings.editor import Edition, SettingsEditor
 from .files import open_storage
 from .moving import SET_ASIDE
+from .moving_look import DIFFERS, changes_of, difference, hindrance, standing
 from .moving_settings import ForeignSetting
 from .opening import OpenHome, opened_home
 from .records import Records, open_records
@@ -41,8 +41,6 @@ LARGEST_FILE = 50_000_000
 DIRECT = "cli:direct"
 BY_HAND = Asker(OWNER, Role.OWNER, DIRECT, by_hand=True)
 HAS_KEY = "there is another key in the vault already, which stays"
-IS_SET = "it is set here already, and stays as it is"
-DIFFERS = "there is another {name} already, which stays as it is; theirs was not copied"
 NO_FILE = "[{name}: not in the export]"
 
 _encode = msgspec.json.Encoder().encode
@@ -56,6 +54,7 @@ class TakingHand(Struct, frozen=True):
     book: SettingsEditor
     source: ForeignSource
     enable: bool
+    writes: bool = True
 
     async def conversation(self, found: ForeignConversation, thread: str) -> str:
         store, session = self.records.store, found.session or f"page:{thread[:8]}"
@@ -126,8 +125,8 @@ class TakingHand(Struct, frozen=True):
         taken = [each for each in found if each.key not in left]
         for each in taken:
             await self._keep(each.secrets)
-        fresh = [each for each in taken if each.value is not None and _standing(edition.data, each.path) is None]
-        if changes := [change for each in fresh for change in _changes(each)]:
+        fresh = [each for each in taken if each.value is not None and standing(edition.data, each.path) is None]
+        if changes := [change for each in fresh for change in changes_of(each)]:
             await write_noted(self.book, await asyncio.to_thread(self.book.draft_changes, changes), self.opened.store)
         return left
 
@@ -136,14 +135,7 @@ class TakingHand(Struct, frozen=True):
         if found.value is None:
             kept = [await self.opened.vault.get(name) for name in found.secrets]
             return HAS_KEY if any(each not in (None, secret) for each, secret in _pairs(kept, found)) else ""
-        there = _standing(edition.data, found.path)
-        if there is not None or any(path[: len(found.path)] == found.path for path in edition.origins):
-            return "" if there == found.value else IS_SET
-        try:
-            await asyncio.to_thread(self.book.draft_changes, _changes(found))
-        except SettingsError as error:
-            return str(error)
-        return ""
+        return await asyncio.to_thread(hindrance, self.book, edition, found)
 
     async def _keep(self, secrets: Mapping[str, str]) -> None:
         kept = await self.opened.vault.names()
@@ -157,25 +149,6 @@ class TakingHand(Struct, frozen=True):
 
 def _pairs(kept: Sequence[str | None], found: ForeignSetting) -> list[tuple[str | None, str]]:
     return list(zip(kept, found.secrets.values(), strict=True))
-
-
-def _changes(found: ForeignSetting) -> list[SettingChange]:
-    if isinstance(found.value, dict):
-        return [SettingChange((*found.path, key), value) for key, value in found.value.items()]
-    return [SettingChange(found.path, found.value)]
-
-
-def _standing(data: bytes, path: tuple[str, ...]) -> Any:
-    """What the settings file says there, also where nobody checks it, as of channels; None where it says nothing."""
-    import tomllib
-
-    try:
-        tree: Any = tomllib.loads(data.decode())
-    except (ValueError, UnicodeError):
-        tree = msgspec.json.decode(data) if data.strip() else {}
-    for part in spelled(tree, path):
-        tree = tree.get(part) if isinstance(tree, dict) else None
-    return tree
 
 
 def _about(found: ForeignConversation, session: str) -> bytes:
@@ -196,8 +169,7 @@ def _copy(found: ForeignText, workspace: Path) -> str:
     try:
         data = found.read()
         if target.is_symlink() or target.exists():
-            same = target.is_file() and not target.is_symlink() and target.read_bytes() == data
-            return "" if same else DIFFERS.format(name=found.name)
+            return difference(found.name, target, data)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.parent.resolve().is_relative_to(workspace.resolve()):
             return "its folder is a link to elsewhere here"
