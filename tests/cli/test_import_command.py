@@ -227,6 +227,19 @@ async def test_killed_in_the_middle_and_run_again_it_is_whole_and_nothing_is_twi
     await same_again(person, "chatgpt", export)
 
 
+async def test_whoever_was_killed_before_it_was_written_down_finds_everything_there(person, tmp_path):
+    """As if each thing had been the last that was done."""
+    home = str(openclaw_home(tmp_path / "other"))
+    for words in (("nanobot", NANOBOT), ("openclaw", home), ("chatgpt", str(chatgpt_export(tmp_path / "x.zip")))):
+        await moved(person, *words)
+        files, rows = files_in(person.home), rows_in(person.home)
+        (person.home / "imports").unlink()
+        await moved(person, *words)
+        assert rows_in(person.home) == rows
+        now = files_in(person.home)
+        assert {name for name in now if now[name] != files.get(name)} <= {"imports", "everloop.db", "everloop.db-wal"}
+
+
 async def wait_a_moment(process: asyncio.subprocess.Process) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), 0.01)

@@ -17,7 +17,6 @@ from ..core.message import Media, Text
 from ..core.people import OWNER, Role
 from ..errors import FileTooLarge, HomeError, NoRoom
 from ..files.attachments import Attachments
-from ..memory.merging import merged
 from ..memory.views import LONGEST
 from ..moving.values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignSource, ForeignText
 from ..ports.audit import line_of
@@ -31,6 +30,7 @@ from ..settings.editor import Edition, SettingsEditor
 from .files import open_storage
 from .moving import SET_ASIDE
 from .moving_look import DIFFERS, changes_of, difference, hindrance, standing
+from .moving_memory import joined
 from .moving_settings import ForeignSetting
 from .opening import OpenHome, opened_home
 from .records import Records, open_records
@@ -91,7 +91,7 @@ class TakingHand(Struct, frozen=True):
     async def memory(self, name: str, lines: str) -> str:
         current = await self.records.memory.text(OWNER, name)
         if name == MEMORY:
-            new = merged((), current, lines) if current.strip() else f"{lines.strip()}\n"
+            new = joined(current, lines)
         else:
             fresh = [each for each in lines.split("\n\n") if each.strip() and each not in current]
             new = "\n\n".join(filter(None, (current.strip(), *fresh))) + "\n"
