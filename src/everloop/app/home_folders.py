@@ -50,6 +50,7 @@ FOLDERS = (
     FolderRule("personas", "kept: what the agent is told to be, the house's"),
     FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
     FolderRule("mcp", "kept: what is installed for MCP servers, and what they write, the house's"),
+    FolderRule("imports", "kept: what was brought in from elsewhere, by hashes, so that it comes once"),
     FolderRule("run", "kept: which processes run"),
     FolderRule("models", "kept: weights of models"),
     FolderRule("config.*", "kept: the owner's settings"),

@@ -108,6 +108,10 @@ COMMANDS = {
     ),
     "tasks": CliCommand("show what sub-agents work at, what one has done, and end it", ("list", "show", "stop")),
     "usage": CliCommand("show what was used and what it cost, by day, model, person, channel, job or tool"),
+    "import": CliCommand(
+        "move in from nanobot or OpenClaw, or bring your conversations from ChatGPT or Claude",
+        ("nanobot", "openclaw", "chatgpt", "claude"),
+    ),
     "audit": CliCommand("show who did what, when, by which authority, and whether that was changed since"),
     "doctor": CliCommand("show what is wrong and what to do about it, and mend what is safe"),
     "logs": CliCommand("show what went wrong, and the details of an error by its id"),

@@ -43,6 +43,7 @@ DEEDS: Mapping[str, str] = {
     "skill.installed": "a skill was installed for somebody",
     "skill.removed": "a skill that somebody had installed was removed",
     "tool.started": "a tool that has effects was about to run",
+    "import.done": "what another agent or service has kept was taken over",
     "settings.changed": "settings were about to be written",
     "settings.failed": "they could not be, and are as they were",
     "channel.added": "a channel was about to be set up, or to be given other settings",

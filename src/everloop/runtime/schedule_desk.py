@@ -72,8 +72,11 @@ class ScheduleDesk:
         self._clock = clock
         self._rules = rules
 
-    async def create(self, asker: Asker, fields: Mapping[str, Any], key: str = "") -> ScheduleRow:
-        """`key` names the attempt: the same twice is one schedule. Raises MailRefused."""
+    async def create(
+        self, asker: Asker, fields: Mapping[str, Any], key: str = "", *, paused: bool = False
+    ) -> ScheduleRow:
+        """`key` names the attempt: the same twice is one schedule. One that is `paused` has no time until it is let
+        run. Raises MailRefused."""
         self._check_role(asker)
         id = sha256(key.encode()).hexdigest()[:8] if key else secrets.token_hex(4)
         if key and (known := await self._store.schedule(id)) and known.schedule.owner == asker.person:
@@ -82,9 +85,9 @@ class ScheduleDesk:
         begun = Schedule(id=id, owner=asker.person, name="", does="turn", text="", session=session)
         begun = structs.replace(begun, zone=self._rules().zone)
         schedule, due = await self._with(begun, {"when": "", **fields}, asker)
-        if not await self._store.add_schedule(schedule, due, self._rules().most):
+        if not await self._store.add_schedule(schedule, None if paused else due, self._rules().most):
             raise MailRefused("there is a schedule of this id already; try again")
-        return await self._row(id)
+        return await self._put(schedule, None, enabled=False) if paused else await self._row(id)
 
     async def edit(self, asker: Asker, id: str, fields: Mapping[str, Any]) -> ScheduleRow:
         """What is not named stays as it is. Raises MailRefused."""

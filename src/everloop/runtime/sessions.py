@@ -270,8 +270,9 @@ class Sessions:
         for line in lines:
             yield line
 
-    def bring_in(self, lines: Iterable[bytes], session: str = "") -> tuple[Branch, str]:
-        """A thread from a file of that kind, and the session it is for. Raises MailRefused, which names the line."""
+    def bring_in(self, lines: Iterable[bytes], session: str = "", id: str = "") -> tuple[Branch, str]:
+        """A thread from a file of that kind, with this id or a new one, and the session it is for. Raises MailRefused,
+        which names the line."""
         from .jsonl import read_conversation, with_summary
 
         brought = read_conversation(lines, self._clock.now())
@@ -279,7 +280,7 @@ class Sessions:
         written = [structs.replace(each, entry=_from_file(each.entry)) for each in brought.written]
         entries = with_summary(brought, branch_off(written, key, OWNER))
         branch = Branch(
-            secrets.token_hex(8),
+            id or secrets.token_hex(8),
             entries,
             times=[each.at for each in brought.written],
             title=brought.title,

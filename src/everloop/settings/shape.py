@@ -330,6 +330,7 @@ class Settings(_Section, frozen=True):
     schedules: SchedulesSection = SchedulesSection()
     heartbeat: HeartbeatSection = HeartbeatSection()
     telemetry: Telemetry = Telemetry()
+    foreign: Kept = None  # what a settings file of nanobot's says that has no place here; never written in ours
 
 
 def without_secrets(section: Struct) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import SettingsError
+from .nanobot import is_nanobots, translated
 from .shape import Settings, nearest
 
 
@@ -74,6 +75,9 @@ def read_layer(path: Path, data: bytes, environ: Mapping[str, str]) -> Layer:
         line = data.count(b"\n", 0, error.start) + 1
         raise SettingsError(f"{path}, line {line}: the file is not UTF-8 text; save it as UTF-8") from error
     values = _parse_toml(path, text) if path.suffix == ".toml" else _parse_json(path, text)
+    if is_nanobots(values):
+        ours = translated(values)
+        values = {**ours.values, "foreign": list(ours.told)}
 
     def place(keys: tuple[str, ...]) -> str:
         lines = _lines_of_toml(text) if path.suffix == ".toml" else _lines_of_json(text)

@@ -21,6 +21,8 @@ def unused(settings: Settings, channels: Collection[str] = ()) -> tuple[str, ...
 
 
 def _unused(settings: Settings, channels: Collection[str]) -> Iterator[str]:
+    for sentence in settings.foreign or ():
+        yield f"In the settings file of nanobot, {sentence}."
     for name in switched_on(settings.channels):
         if name not in channels:
             yield no_channel(name)

@@ -1,0 +1,274 @@
+"""Moving in: what another agent or a service has kept for somebody is taken over into a home, each thing once.
+
+The same walk looks and takes: a LookingHand (`moving_look`) touches nothing, so that a dry run tells what would be;
+a TakingHand (`moving_hand`) does it. What was taken over stands in the ImportLedger.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ..errors import EverloopError, MailRefused
+from ..moving.values import (
+    ForeignConversation,
+    ForeignJob,
+    ForeignSkill,
+    ForeignSource,
+    ForeignText,
+    Remark,
+    digest,
+)
+from ..settings import nanobot, openclaw
+from ..settings.foreign import Translation
+from .moving_ledger import ImportLedger
+from .moving_settings import ForeignSetting, settings_of
+
+MEMORY, HISTORY = "MEMORY.md", "HISTORY.md"
+SET_ASIDE = "imported/{kind}/skills"  # skills that nobody has looked at yet
+GROWN = "“{title}” has other messages there than when it was taken over: --grown takes it once more, beside the first"
+KINDS = ("nanobot", "openclaw", "chatgpt", "claude")
+
+
+class MovingOptions(Struct, frozen=True):
+    """`enable`: jobs run at once; `grown`: what has grown there since comes as another conversation."""
+
+    enable: bool = False
+    grown: bool = False
+
+
+USUAL = MovingOptions()
+
+
+class TakenOver(Struct, frozen=True):
+    """One thing: what it is, how it is called, and what is to be known about it."""
+
+    what: str
+    name: str
+    note: str = ""
+
+
+class MovingReport(Struct):
+    """What is taken over, how much of each kind was there already, and what is not, with what to do."""
+
+    taken: list[TakenOver]
+    there: dict[str, int]
+    left: list[str]
+    messages: int = 0
+
+
+class Hand(Protocol):
+    """Takes things over. Each returns "", or a sentence why it was left. Raises EverloopError."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it does so, or only looks."""
+        ...
+
+    async def conversation(self, found: ForeignConversation, thread: str) -> str: ...
+
+    async def memory(self, name: str, lines: str) -> str: ...
+
+    async def text(self, found: ForeignText) -> str: ...
+
+    async def skill(self, found: ForeignSkill) -> str: ...
+
+    async def job(self, found: ForeignJob) -> str: ...
+
+    async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
+        """Why some of them were left, by their keys."""
+        ...
+
+    async def end(self, counts: Mapping[str, int]) -> None:
+        """Write down how much of each kind was taken over."""
+
+
+class Mover:
+    def __init__(
+        self,
+        source: ForeignSource,
+        ledger: ImportLedger,
+        hand: Hand,
+        progress: Callable[[str], None],
+        options: MovingOptions,
+    ) -> None:
+        self._source = source
+        self._ledger = ledger
+        self._hand = hand
+        self._progress = progress
+        self._options = options
+        self._dry = not hand.writes
+        self.report = MovingReport([], {}, [])
+
+    async def move(self) -> MovingReport:
+        """Settings first, for the other things may need them. Raises EverloopError."""
+        await self._move_settings()
+        for name, text in ((MEMORY, self._source.memory()), (HISTORY, self._source.history())):
+            await self._move_memory(name, text)
+        for found in self._source.texts():
+            if not self._remarked(found):
+                assert isinstance(found, ForeignText)
+                await self._one("file", found.name, found.name, self._hand.text(found))
+        for skill in self._source.skills():
+            place = f"{SET_ASIDE.format(kind=self._source.kind)}/{skill.name}"
+            note = f"set aside in {place} of the workspace; look at it: everloop skills install"
+            await self._one("skill", skill.name, skill.name, self._hand.skill(skill), note)
+        for job in self._source.jobs():
+            if not self._remarked(job):
+                assert isinstance(job, ForeignJob)
+                note = job.when if self._options.enable else f"{job.when}; paused: everloop cron enable"
+                await self._one("job", job.id, job.name, self._hand.job(job), note)
+        for each in self._source.conversations():
+            if not self._remarked(each):
+                assert isinstance(each, ForeignConversation)
+                await self._move_conversation(each)
+        if self.report.taken:
+            await self._hand.end(Counter(each.what for each in self.report.taken))
+        return self.report
+
+    def _remarked(self, found: object) -> bool:
+        if isinstance(found, Remark):
+            self.report.left.append(found.text)
+        return isinstance(found, Remark)
+
+    async def _move_conversation(self, found: ForeignConversation) -> None:
+        title = found.title or _beginning(found)
+        count = f"{len(found.messages)} messages" + (f", in {found.session}" if found.session else "")
+        id, size = found.id, (self._source.kind, "size", found.id, str(len(found.messages)))
+        if self._ledger.has(self._source.kind, "conversation", id) and not self._ledger.has(*size):
+            if not self._options.grown:
+                self.report.left.append(GROWN.format(title=title[:60]))
+                return
+            id = f"{id}#{len(found.messages)}"
+        if not self._dry:
+            self._ledger.note(*size)
+        thread = digest(self._source.kind, id)
+        if await self._one("conversation", id, title, self._hand.conversation(found, thread), count):
+            self.report.messages += len(found.messages)
+            self.report.left += [f"“{title[:60]}”: {each}" for each in found.remarks]
+        if (done := sum(self.report.there.values()) + len(self.report.taken)) % 100 == 0:
+            self._progress(f"{done} …")
+
+    async def _move_memory(self, name: str, text: str) -> None:
+        """By lines, so that what was removed here since does not come back."""
+        lines = text.split("\n")
+        fresh = [line for line in lines if not (line.strip() and self._ledger.has(self._source.kind, name, line))]
+        count = sum(1 for line in fresh if line.strip())
+        if not count:
+            if any(line.strip() for line in lines):
+                self.report.there[name] = sum(1 for line in lines if line.strip())
+            return
+        if why := await self._hand.memory(name, "\n".join(fresh)):
+            self.report.left.append(why)
+            return
+        self.report.taken.append(TakenOver("memory", name, f"{count} lines"))
+        for line in fresh if not self._dry else ():
+            if line.strip():
+                self._ledger.note(self._source.kind, name, line)
+
+    async def _move_settings(self) -> None:
+        values = self._source.settings()
+        translate: Mapping[str, Callable[[Mapping[str, Any]], Translation]] = {
+            "nanobot": nanobot.translated,
+            "openclaw": openclaw.translated,
+        }
+        if not values or self._source.kind not in translate:
+            return
+        ours = translate[self._source.kind](values)
+        self.report.left += ours.told
+        every = list(settings_of(ours.values))
+        self.report.left += [each for each in every if isinstance(each, str)]
+        found = [each for each in every if isinstance(each, ForeignSetting)]
+        fresh = [each for each in found if not self._ledger.has(self._source.kind, "setting", each.key)]
+        left = await self._hand.settings(fresh)
+        for each in found:
+            await self._one("setting", each.key, each.key, _told(left.get(each.key, "")), each.note)
+
+    async def _one(self, what: str, id: str, name: str, doing: Any, note: str = "") -> bool:
+        """Whether it was taken over now."""
+        if self._ledger.has(self._source.kind, what, id):
+            doing.close()
+            self.report.there[what] = self.report.there.get(what, 0) + 1
+            return False
+        try:
+            why = await doing
+        except MailRefused as error:
+            why = str(error)
+        if why:
+            self.report.left.append(f"{what} {name[:80]}: {why}")
+            return False
+        if not self._dry:
+            self._ledger.note(self._source.kind, what, id)
+        self.report.taken.append(TakenOver(what, name, note))
+        return True
+
+
+async def _told(why: str) -> str:
+    return why
+
+
+def _beginning(found: ForeignConversation) -> str:
+    said = next((str(each["content"]) for each in found.messages if each["role"] == "user"), "")
+    return " ".join(said.split())[:60]
+
+
+def source_of(kind: str, path: Path) -> ForeignSource:
+    """Raises EverloopError."""
+    match kind:
+        case "nanobot":
+            from ..moving.nanobot import NanobotHome
+
+            return NanobotHome(path)
+        case "openclaw":
+            from ..moving.openclaw import OpenClawHome
+
+            return OpenClawHome(path)
+        case "chatgpt":
+            from ..moving.chatgpt import ChatGptExport
+
+            return ChatGptExport(path)
+        case "claude":
+            from ..moving.claude import ClaudeExport
+
+            return ClaudeExport(path)
+    raise EverloopError(f"nothing is known of {kind[:50]!r}; there is {', '.join(KINDS)}")
+
+
+def _refuse_itself(home: Path, source: object) -> None:
+    """Raises EverloopError."""
+    if isinstance(source, Path) and source.resolve() == home.resolve():
+        raise EverloopError(f"{home} is the home that would be moved into: it opens as it is, or set EVERLOOP_HOME")
+
+
+def _silent(line: str) -> None:
+    pass
+
+
+async def look(home: Path, kind: str, path: Path, options: MovingOptions = USUAL) -> MovingReport:
+    """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
+    from .moving_look import LookingHand
+
+    return await Mover(source_of(kind, path), ImportLedger(home), LookingHand(home), _silent, options).move()
+
+
+@asynccontextmanager
+async def open_mover(
+    home: Path,
+    kind: str,
+    path: Path,
+    options: MovingOptions = USUAL,
+    progress: Callable[[str], None] = _silent,
+) -> AsyncIterator[Mover]:
+    """Raises EverloopError."""
+    from .moving_hand import open_hand
+
+    source = source_of(kind, path)
+    _refuse_itself(home, getattr(source, "home", None))
+    async with open_hand(home, source, enable=options.enable) as hand:
+        yield Mover(source, ImportLedger(home), hand, progress, options)
+
+
+__all__ = ["KINDS", "Mover", "MovingReport", "TakenOver", "look", "open_mover", "source_of"]

@@ -1,0 +1,212 @@
+"""The hand that takes over what another agent has kept: into the store, the vault, the settings and the workspace."""
+
+import asyncio
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..bus.local import LocalBus
+from ..core.message import Media, Text
+from ..core.people import OWNER, Role
+from ..errors import FileTooLarge, HomeError, NoRoom
+from ..files.attachments import Attachments
+from ..memory.views import LONGEST
+from ..moving.values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignSource, ForeignText
+from ..ports.audit import line_of
+from ..ports.conversation import ResumeThread
+from ..ports.memory import MEMORY
+from ..ports.schedules import Asker
+from ..runtime.clock import SystemClock
+from ..runtime.people import KnownPeople
+from ..settings import workspace_of
+from ..settings.editor import Edition, SettingsEditor
+from .files import open_storage
+from .moving import SET_ASIDE
+from .moving_look import DIFFERS, changes_of, difference, hindrance, standing
+from .moving_memory import joined
+from .moving_settings import ForeignSetting
+from .opening import OpenHome, opened_home
+from .records import Records, open_records
+from .schedules import ScheduleWords, schedules_in
+from .settings_writing import write_noted
+
+LARGEST_FILE = 50_000_000
+DIRECT = "cli:direct"
+BY_HAND = Asker(OWNER, Role.OWNER, DIRECT, by_hand=True)
+HAS_KEY = "there is another key in the vault already, which stays"
+NO_FILE = "[{name}: not in the export]"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class TakingHand(Struct, frozen=True):
+    records: Records
+    opened: OpenHome
+    attachments: Attachments
+    schedules: ScheduleWords
+    book: SettingsEditor
+    source: ForeignSource
+    enable: bool
+    writes: bool = True
+
+    async def conversation(self, found: ForeignConversation, thread: str) -> str:
+        store, session = self.records.store, found.session or f"page:{thread[:8]}"
+        if not await store.conversations(OWNER, id=thread, archived=True, limit=1):
+            lines = [_about(found, session), *[_encode(each) for each in await self._messages(found)]]
+            branch, key = self.records.sessions.bring_in(lines, session, thread)
+            if not await store.perform(OWNER, key, branch):
+                return f"the session {key} is somebody else's here"
+        if found.session and await store.session(found.session) is None:
+            await store.perform(OWNER, found.session, ResumeThread(thread))
+        return ""
+
+    async def _messages(self, found: ForeignConversation) -> list[dict[str, Any]]:
+        messages = list(found.messages)
+        for place, files in found.files.items():
+            parts = [await self._part(each) for each in files]
+            message = messages[place]
+            if message["role"] == "user":
+                content: Any = [{"type": "text", "text": message["content"]}, *map(msgspec.to_builtins, parts)]
+            else:
+                content = "\n".join([message["content"], *(_named(each) for each in parts)])
+            messages[place] = {**message, "content": content}
+        return messages
+
+    async def _part(self, file: ForeignFile) -> Text | Media:
+        data = await asyncio.to_thread(self.source.file, file, LARGEST_FILE)
+        if data is None:
+            return Text(NO_FILE.format(name=file.name[:200]))
+        try:
+            return await self.attachments.take(OWNER, file.name, data)
+        except (FileTooLarge, NoRoom) as error:
+            return Text(f"[{file.name[:200]}: {error}]")
+
+    async def memory(self, name: str, lines: str) -> str:
+        current = await self.records.memory.text(OWNER, name)
+        if name == MEMORY:
+            new = joined(current, lines)
+        else:
+            fresh = [each for each in lines.split("\n\n") if each.strip() and each not in current]
+            new = "\n\n".join(filter(None, (current.strip(), *fresh))) + "\n"
+        if len(new.encode()) > LONGEST[name]:
+            return f"{name} would have more than {LONGEST[name]:,} bytes: shorten theirs, then run this again"
+        if new.strip() != current.strip():
+            await self.records.memory.edit(OWNER, OWNER, name, new, current)
+        return ""
+
+    async def text(self, found: ForeignText) -> str:
+        return await asyncio.to_thread(_copy, found, workspace_of(self.opened.settings, self.opened.home))
+
+    async def skill(self, found: ForeignSkill) -> str:
+        workspace = workspace_of(self.opened.settings, self.opened.home)
+        return await asyncio.to_thread(_copy_skill, found, workspace / SET_ASIDE.format(kind=self.source.kind))
+
+    async def job(self, found: ForeignJob) -> str:
+        fields = {"when": found.when, "text": found.text, "name": found.name, "session": found.session or DIRECT}
+        if found.zone:
+            fields["zone"] = found.zone
+        key = f"import:{self.source.kind}:{found.id}"
+        paused = not (self.enable and found.enabled)
+        await self.schedules.desk.create(BY_HAND, fields, key, paused=paused)
+        return ""
+
+    async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
+        """All at once, so that who follows the file follows it once. The vault first: settings that refer to nothing
+        would be worse than a secret that nobody refers to."""
+        edition = await asyncio.to_thread(self.book.read)
+        left = {each.key: why for each in found if (why := await self._hindrance(each, edition))}
+        taken = [each for each in found if each.key not in left]
+        for each in taken:
+            await self._keep(each.secrets)
+        fresh = [each for each in taken if each.value is not None and standing(edition.data, each.path) is None]
+        if changes := [change for each in fresh for change in changes_of(each)]:
+            await write_noted(self.book, await asyncio.to_thread(self.book.draft_changes, changes), self.opened.store)
+        return left
+
+    async def _hindrance(self, found: ForeignSetting, edition: Edition) -> str:
+        """Why one stays as it is here; "" where it can be taken, or was by somebody who was killed then."""
+        if found.value is None:
+            kept = [await self.opened.vault.get(name) for name in found.secrets]
+            return HAS_KEY if any(each not in (None, secret) for each, secret in _pairs(kept, found)) else ""
+        return await asyncio.to_thread(hindrance, self.book, edition, found)
+
+    async def _keep(self, secrets: Mapping[str, str]) -> None:
+        kept = await self.opened.vault.names()
+        for name, secret in secrets.items():
+            if name not in kept:
+                await self.opened.vault.set(name, secret)
+
+    async def end(self, counts: Mapping[str, int]) -> None:
+        await self.opened.store.note(line_of("import.done", self.source.kind, dict(counts)))
+
+
+def _pairs(kept: Sequence[str | None], found: ForeignSetting) -> list[tuple[str | None, str]]:
+    return list(zip(kept, found.secrets.values(), strict=True))
+
+
+def _about(found: ForeignConversation, session: str) -> bytes:
+    from ..moving.transcript import written_time
+
+    title = found.title.replace("\0", "").encode("utf-8", "replace").decode()
+    about = {"_type": "metadata", "key": session, "title": title}
+    return _encode({**about, "created_at": written_time(found.created)} if found.created else about)
+
+
+def _named(part: Text | Media) -> str:
+    return f"[{part.name}, kept as {part.file[:17]}]" if isinstance(part, Media) else part.text
+
+
+def _copy(found: ForeignText, workspace: Path) -> str:
+    """Whole or not at all, and never over something, or through a link to elsewhere. Raises HomeError."""
+    target = workspace / found.name
+    try:
+        data = found.read()
+        if target.is_symlink() or target.exists():
+            return difference(found.name, target, data)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.parent.resolve().is_relative_to(workspace.resolve()):
+            return "its folder is a link to elsewhere here"
+        draft = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}")
+        draft.write_bytes(data)
+        os.replace(draft, target)
+    except OSError as error:
+        raise HomeError(f"{error.filename or target} cannot be copied ({error.strerror})") from error
+    return ""
+
+
+def _copy_skill(found: ForeignSkill, folder: Path) -> str:
+    """To be installed by its owner, who is shown then what it asks for. Raises MailRefused, HomeError."""
+    from ..memory.skills.install import from_folder
+
+    fetched = from_folder(found.folder)
+    target = folder / fetched.skill.name
+    if target.exists() or target.is_symlink():
+        same = target.is_dir() and from_folder(target).pin.tree == fetched.pin.tree
+        return "" if same else DIFFERS.format(name=f"skill {fetched.skill.name}")
+    draft = folder / f".{fetched.skill.name}.{secrets.token_hex(4)}"
+    try:
+        for name, file in fetched.tree.items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
+            (draft / name).write_bytes(file.content)
+        os.replace(draft, target)
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise HomeError(f"{error.filename or target} cannot be copied ({error.strerror})") from error
+    return ""
+
+
+@asynccontextmanager
+async def open_hand(home: Path, source: ForeignSource, *, enable: bool) -> AsyncIterator[TakingHand]:
+    """Raises SettingsError, StoreError."""
+    async with opened_home(home) as opened, open_records(home) as records:
+        storage = await open_storage(opened, KnownPeople(opened.store))
+        words = schedules_in(opened.store, LocalBus(), SystemClock(), lambda: opened.settings)
+        book = SettingsEditor(home, os.environ)
+        yield TakingHand(records, opened, storage.attachments, words, book, source, enable)

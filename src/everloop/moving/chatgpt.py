@@ -1,0 +1,197 @@
+"""An export of ChatGPT: `conversations.json`, an array of conversations, each a tree of messages.
+
+The branch that its owner saw last (`current_node`) is the conversation. Pictures and files lie beside it,
+under names that begin with their ids.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import EverloopError
+from .elements import elements
+from .export import Export
+from .transcript import ForeignTranscript, seconds
+from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
+
+OTHER = (
+    "{count} other branches of it (edited or answered again there) are left: only the one that was seen last is taken"
+)
+HIDDEN = "is_visually_hidden_from_conversation"
+DEEPEST = 100_000  # messages of one branch
+
+
+class ExportSource:
+    """What the exports of services have in common: conversations, and nothing that is set up."""
+
+    kind = ""
+
+    def __init__(self, path: Path) -> None:
+        """Raises EverloopError."""
+        self.export = Export(path)
+        self.parts = [name for name in self.export.names() if is_conversations(name)]
+        if not self.parts:
+            raise EverloopError(
+                f"{path} holds no conversations.json: give the ZIP that the service sent you, or its folder"
+            )
+
+    def conversations(self) -> Iterator[ForeignConversation | Remark]:
+        for name in self.parts:
+            with self.export.open(name) as file:
+                for number, element in enumerate(elements(file, name), 1):
+                    yield (
+                        element if isinstance(element, Remark) else self.read(element, f"{name}, conversation {number}")
+                    )
+
+    def read(self, element: Any, place: str) -> ForeignConversation | Remark:
+        raise NotImplementedError
+
+    def file(self, found: ForeignFile, most: int) -> bytes | None:
+        return self.export.read(found.place, most)
+
+    def memory(self) -> str:
+        return ""
+
+    def history(self) -> str:
+        return ""
+
+    def skills(self) -> Iterator[ForeignSkill]:
+        yield from ()
+
+    def jobs(self) -> Iterator[ForeignJob | Remark]:
+        yield from ()
+
+    def texts(self) -> Iterator[ForeignText | Remark]:
+        yield from ()
+
+    def settings(self) -> Mapping[str, Any]:
+        return {}
+
+
+def is_conversations(name: str) -> bool:
+    return name.startswith("conversations") and name.endswith(".json")
+
+
+class ChatGptExport(ExportSource):
+    kind = "chatgpt"
+
+    def read(self, element: Any, place: str) -> ForeignConversation | Remark:
+        if not isinstance(element, Mapping) or not isinstance(element.get("mapping"), Mapping):
+            return Remark(f"{place} is no conversation, and was passed over")
+        created = seconds(element.get("create_time")) or 0.0
+        transcript = ForeignTranscript(created)
+        branch, others = line_of(element)
+        for message in branch:
+            self._add(transcript, message)
+        transcript.end()
+        title = str(element.get("title") or "")
+        if not transcript.messages:
+            return Remark(f"{place} (“{title[:60]}”) holds no message")
+        return ForeignConversation(
+            id=str(element.get("conversation_id") or element.get("id") or f"{created}:{title}"),
+            title=title,
+            created=created,
+            messages=transcript.messages,
+            files=transcript.files,
+            remarks=(OTHER.format(count=others),) if others else (),
+        )
+
+    def _add(self, transcript: ForeignTranscript, message: Mapping[str, Any]) -> None:
+        author, about = _table(message.get("author")), _table(message.get("metadata"))
+        if about.get(HIDDEN):
+            return
+        at, content = seconds(message.get("create_time")), _table(message.get("content"))
+        text, files = text_of(content), self._files(content, about)
+        match author.get("role"):
+            case "user" if content.get("content_type") != "user_editable_context":
+                transcript.ask(text, at, files)
+            case "assistant" if content.get("content_type") in ("thoughts", "reasoning_recap"):
+                pass
+            case "assistant" if message.get("recipient") not in (None, "", "all"):
+                call = (str(message.get("id") or "call"), str(message["recipient"]), text or "{}")
+                transcript.answer("", at, calls=(call,))
+            case "assistant":
+                transcript.answer(text, at, files=files)
+            case "tool" if text.strip() or files:
+                self._add_result(transcript, str(author.get("name") or "tool"), message, text, at, files)
+
+    def _add_result(
+        self,
+        transcript: ForeignTranscript,
+        name: str,
+        message: Mapping[str, Any],
+        text: str,
+        at: float | None,
+        files: tuple[ForeignFile, ...],
+    ) -> None:
+        """Some tools speak without having been called, and some more than once."""
+        if not transcript.waits_for:
+            transcript.answer("", at, calls=((str(message.get("id") or "call"), name, "{}"),))
+        transcript.result(transcript.waits_for, text or f"[{files[0].name}]", at)
+        if files:
+            transcript.answer("", at, files=files)
+
+    def _files(self, content: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[ForeignFile, ...]:
+        parts = content.get("parts")
+        wanted = [_asset(part) for part in (parts if isinstance(parts, list) else ()) if isinstance(part, Mapping)]
+        named = {_asset_id(each.get("id")): str(each.get("name") or "") for each in _tables(about.get("attachments"))}
+        ids = dict.fromkeys([each for each in wanted if each] + [each for each in named if each])
+        return tuple(
+            ForeignFile(named.get(id) or place, place)
+            for id in ids
+            if (place := self._place(id, named.get(id, ""))) or id
+        )
+
+    def _place(self, id: str, name: str) -> str:
+        """What it is called in the export, or what it would be called there."""
+        found = (each for each in self.export.names() if each.startswith(id))
+        return next(found, name if name and self.export.has(name) else id)
+
+
+def line_of(element: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
+    """The messages of the branch that was seen last, and how many other branches there are."""
+    mapping = _table(element["mapping"])
+    leaves = [key for key, node in mapping.items() if not _table(node).get("children")]
+    last = element.get("current_node")
+    node: Any = last if isinstance(last, str) and last in mapping else next(reversed(leaves), None)
+    line: list[Mapping[str, Any]] = []
+    seen: set[Any] = set()
+    while isinstance(node, str) and node in mapping and node not in seen and len(seen) < DEEPEST:
+        seen.add(node)
+        if isinstance(message := _table(mapping[node]).get("message"), Mapping):
+            line.append(message)
+        node = _table(mapping[node]).get("parent")
+    return line[::-1], max(0, len(leaves) - 1)
+
+
+def text_of(content: Mapping[str, Any]) -> str:
+    parts = content.get("parts")
+    if isinstance(parts, list):
+        return "\n".join(filter(None, (_part(part) for part in parts)))
+    for key in ("text", "result", "content"):
+        if isinstance(found := content.get(key), str):
+            title = content.get("title")
+            return f"{title}\n{found}" if isinstance(title, str) and key == "text" else found
+    return ""
+
+
+def _part(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    return str(part["text"]) if isinstance(part, Mapping) and isinstance(part.get("text"), str) else ""
+
+
+def _asset(part: Mapping[str, Any]) -> str:
+    return _asset_id(part.get("asset_pointer") or _table(part.get("audio_asset_pointer")).get("asset_pointer"))
+
+
+def _asset_id(given: Any) -> str:
+    return str(given).rpartition("//")[2].partition("?")[0][:200] if isinstance(given, str) else ""
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []

@@ -1,0 +1,61 @@
+"""An export as services give it: a ZIP file, the folder that was unpacked from it, or the one file that counts."""
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from ..errors import EverloopError
+
+MOST_NAMES = 200_000
+
+
+class Export:
+    """What is in it is known by its last name alone, and nothing is ever unpacked to a path."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises EverloopError."""
+        self._zip: zipfile.ZipFile | None = None
+        self._places: dict[str, str] = {}
+        try:
+            if path.is_dir():
+                found = (each for each in path.rglob("*") if each.is_file() and not each.is_symlink())
+                self._places = {each.name: str(each) for each, _ in zip(found, range(MOST_NAMES), strict=False)}
+            elif zipfile.is_zipfile(path):
+                self._zip = zipfile.ZipFile(path)
+                names = [info.filename for info in self._zip.infolist()[:MOST_NAMES] if not info.is_dir()]
+                self._places = {PurePosixPath(name).name: name for name in names}
+            elif path.is_file():
+                self._places = {path.name: str(path)}
+            else:
+                raise EverloopError(f"there is no file or folder {path}")
+        except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+            raise EverloopError(f"{path} cannot be read ({error}); download it again, or unpack it first") from error
+
+    def names(self) -> list[str]:
+        return sorted(self._places)
+
+    def has(self, name: str) -> bool:
+        return name in self._places
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[IO[bytes]]:
+        """Raises EverloopError."""
+        place = self._places[name]
+        try:
+            with self._zip.open(place) if self._zip else open(place, "rb") as file:
+                yield file
+        except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+            raise EverloopError(f"{name} in the export cannot be read ({error}); download it again") from error
+
+    def read(self, name: str, most: int) -> bytes | None:
+        """None when it is not there, is larger than that or cannot be read."""
+        if name not in self._places:
+            return None
+        try:
+            with self.open(name) as file:
+                data = file.read(most + 1)
+        except EverloopError:  # of one file among many, which is told as missing
+            return None
+        return data if len(data) <= most else None

@@ -1,0 +1,97 @@
+"""What the homes of other agents have in common: a workspace with files and skills, and JSON that may be broken."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .transcript import seconds, written_time
+from .values import ForeignSkill, ForeignText, Remark
+
+LARGEST_FILE = 100 << 20
+MOST_FILES = 20_000
+LARGEST_JSON = 64 << 20
+SKIPPED = {".git", ".nanobot", ".openclaw", "node_modules", "__pycache__", ".venv", "sessions", "cron", "skills"}
+MEMORIES = {"MEMORY.md", "HISTORY.md", "history.jsonl", ".cursor", ".dream_cursor"}
+
+
+def read_text(path: Path) -> str:
+    """What a file says; "" when it is not there or cannot be read."""
+    try:
+        return path.read_text("utf-8", "replace") if path.stat().st_size <= LARGEST_JSON else ""
+    except OSError:  # what is not there says nothing
+        return ""
+
+
+def read_json(path: Path) -> Any:
+    """None for what is not there, or is no JSON."""
+    try:
+        return json.loads(read_text(path) or "null")
+    except (ValueError, RecursionError):  # told by whoever needs it
+        return None
+
+
+def workspace_in(home: Path, config: Any, usual: str) -> Path:
+    """The folder that its owner has chosen, if it is there; else the one in the home, wherever the home is now."""
+    for key in ("agents", "defaults", "workspace"):
+        config = config.get(key) if isinstance(config, Mapping) else None
+    if isinstance(config, str) and config.rstrip("/") not in ("", usual) and "\0" not in config:
+        chosen = Path(config).expanduser() if config.startswith("~/") else Path(config)
+        if chosen.is_absolute() and chosen.is_dir():
+            return chosen
+    return home / "workspace"
+
+
+def json_lines(text: str) -> Iterator[Mapping[str, Any] | None]:
+    """The objects of a file that has one a line; None for a line that is broken."""
+    for line in text.split("\n"):
+        if line.strip():
+            try:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
+                found = None
+            yield found if isinstance(found, Mapping) else None
+
+
+def workspace_texts(workspace: Path) -> Iterator[ForeignText | Remark]:
+    """The files of a workspace, but for what is taken over in other ways."""
+    count = 0
+    for path in sorted(workspace.rglob("*")):
+        name = path.relative_to(workspace)
+        if set(name.parts[:-1]) & SKIPPED or path.is_dir() or name.name in SKIPPED:
+            continue
+        if name.parts[0] == "memory" or name.as_posix() in MEMORIES:
+            continue
+        if path.is_symlink() or not path.is_file():
+            yield Remark(f"{name} of the workspace is a link or no plain file: copy it by hand if you need it")
+        elif path.stat().st_size > LARGEST_FILE:
+            yield Remark(f"{name} of the workspace has more than {LARGEST_FILE:,} bytes: copy it by hand")
+        elif (count := count + 1) > MOST_FILES:
+            yield Remark(f"the workspace has more than {MOST_FILES:,} files: copy the rest by hand")
+            return
+        else:
+            yield ForeignText(name.as_posix(), path)
+
+
+def skills_in(folder: Path) -> Iterator[ForeignSkill]:
+    for path in sorted(folder.glob("*/SKILL.md")):
+        if path.is_file() and not path.parent.is_symlink():
+            yield ForeignSkill(path.parent.name, path.parent)
+
+
+def when_of(schedule: Mapping[str, Any], now: float) -> str | Remark:
+    """When a job is due, as our schedules say it; zones stand beside it."""
+    kind = schedule.get("kind")
+    every = schedule.get("everyMs", schedule.get("every_ms"))
+    if kind == "every" and isinstance(every, int | float) and 0 < every < 1e12:
+        minutes, rest = divmod(round(every / 1000), 60)
+        return f"every {minutes}m" if not rest else f"every {round(every / 1000)}s"
+    if kind == "cron":
+        expression = " ".join(str(schedule.get("expr") or "").split())
+        if len(expression.split()) != 5:
+            return Remark("its cron expression has seconds or is none of five fields: `everloop cron add` takes five")
+        return f"cron {expression}"
+    at = seconds(schedule.get("at") or schedule.get("atMs") or schedule.get("at_ms"))
+    if kind == "at" and at is not None:
+        return f"at {written_time(at)[:19]}" if at > now else Remark("its time is over")
+    return Remark(f"its kind of time ({str(kind)[:30]}) is not known here: make it anew with `everloop cron add`")
