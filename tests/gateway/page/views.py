@@ -228,6 +228,11 @@ async def keys(stage: Stage) -> None:
     await stage.page.wait_for_selector("dialog[open]")
 
 
+async def speech(stage: Stage) -> None:
+    await stage.page.evaluate("document.querySelector('[aria-label=Speech]').click()")
+    await stage.page.wait_for_selector("dialog[open] fieldset")
+
+
 async def rename(stage: Stage) -> None:
     await stage.choose("Rename")
     await stage.page.wait_for_selector("dialog[open]")
@@ -308,6 +313,7 @@ VIEWS = (
     View("drawer", "#/c/{files}", ".said.final.last", drawer),
     View("search", "#/", ".starter", search),
     View("keyboard", "#/c/{files}", ".said.final.last", keys),
+    View("speech", "#/", ".starter", speech),
     View("files", "#/c/{files}", ".said.final.last", files),
     View("picture", "#/c/{files}", ".said.final.last", enlarge),
     View("question", "#/c/{asking}", ".asking .ahead", allow_like),

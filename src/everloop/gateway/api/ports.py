@@ -290,6 +290,18 @@ class ScheduleMaker(Protocol):
     async def monthly_cost(self, row: ScheduleRow) -> str: ...
 
 
+class SpeechHearer(Protocol):
+    """Who transcribes what people speak, at their expense."""
+
+    async def longest(self) -> float:
+        """Seconds of it; 0: nobody."""
+        ...
+
+    async def hear(self, data: bytes, author: str) -> str:
+        """Raises MailRefused."""
+        ...
+
+
 class HeartbeatKeeper(Protocol):
     """Somebody's heartbeat. Raises MailRefused."""
 
@@ -390,6 +402,9 @@ class ApiAgent(GatewayAgent, Protocol):
 
     @property
     def heartbeat(self) -> HeartbeatKeeper: ...
+
+    @property
+    def voice(self) -> SpeechHearer: ...
 
     @property
     def channels(self) -> ChannelBook: ...

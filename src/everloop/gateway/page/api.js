@@ -66,7 +66,7 @@ export async function part(url, most) {
   return { data, length: Number(answer.headers.get("Content-Range")?.split("/")[1] ?? data.size) };
 }
 
-async function call(path, options = {}) {
+export async function call(path, options = {}) {
   return understood(await authorized(path, options));
 }
 

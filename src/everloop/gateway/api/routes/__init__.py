@@ -18,6 +18,7 @@ from . import (
     schedules,
     sessions,
     skills,
+    speech,
     subagents,
 )
 
@@ -39,5 +40,6 @@ TABLE = (
     *delivery.ROUTES,
     *files.ROUTES,
     *memory.ROUTES,
+    *speech.ROUTES,
     *audit.ROUTES,
 )
