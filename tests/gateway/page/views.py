@@ -175,6 +175,16 @@ class View(NamedTuple):
         if self.act:
             await self.act(stage)
 
+    async def open_from(self, stage: Stage) -> None:
+        """As a link of the page does, from a view of another place in which nothing was opened."""
+        await stage.page.evaluate(
+            "([place, ready]) => { location.hash = place; "
+            "for (const each of document.querySelectorAll(ready)) each.dataset.before = ''; }",
+            [self.place, self.ready],
+        )
+        await stage.page.wait_for_selector("[data-before]", state="detached")  # what was there is not what will be
+        await stage.page.wait_for_selector(self.ready)
+
 
 async def unfold(stage: Stage) -> None:
     """All that is folded."""
