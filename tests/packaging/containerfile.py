@@ -90,7 +90,18 @@ class Image:
                 words += ["--symlink", os.readlink(place), str(place)]
             elif place.is_dir() and place.name not in ("proc", "dev", "tmp", "app", "data", "src"):
                 words += ["--ro-bind", str(place), str(place)]
-        words += ["--tmpfs", "/tmp", "--ro-bind", sys.base_prefix, PYTHON, "--ro-bind", str(ROOT), "/src"]
+        words += [
+            "--perms",
+            "1777",
+            "--tmpfs",
+            "/tmp",
+            "--ro-bind",
+            sys.base_prefix,
+            PYTHON,
+            "--ro-bind",
+            str(ROOT),
+            "/src",
+        ]
         for own in OWN:
             words += ["--bind", str(self.folder / own.strip("/")), own]
         return [*words, "--chdir", "/app"]
@@ -99,7 +110,11 @@ class Image:
         source, target = words[-2:]
         if target == "/src" or words[0].startswith("--from="):
             return  # it is there
-        (self.folder / target.strip("/")).write_bytes((ROOT / source).read_bytes())
+        place = self.folder / target.strip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes((ROOT / source).read_bytes())
+        for mode in re.findall(r"--chmod=(\d+)", words[0]):
+            place.chmod(int(mode, 8))
 
     def _of_this_machine(self) -> dict[str, str]:
         """Where packages come from, and the libraries of the Python that was moved."""

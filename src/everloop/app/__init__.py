@@ -375,6 +375,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         approvals=approvals,
         memory=memory,
         heartbeat=heartbeats,
+        voice=voice,
         sessions=sessions,
         deletions=deletions,
         budgets=allotments,

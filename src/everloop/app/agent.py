@@ -56,6 +56,7 @@ class Agent:
         self.skills = SkillDesk(house.opened.home, house.builder.skills, house.store)  # that people have
         self.schedules = house.builder.schedules  # of people: what is to happen later, or again and again
         self.heartbeat = house.heartbeat  # of people: what they have looked after
+        self.voice = house.voice  # who transcribes what is spoken
         self._live = house.live
         self._mcp = house.builder.mcp
         self._supervisor = house.supervisor

@@ -18,6 +18,7 @@ from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
+from ..runtime.voice import VoiceMessages
 from .build import Builder
 from .configured_channels import ConfiguredChannels
 from .credentials import PersonalCredentials
@@ -39,6 +40,7 @@ class House(Struct, frozen=True, kw_only=True):
     approvals: Approvals
     memory: MemoryBook
     heartbeat: HeartbeatDesk
+    voice: VoiceMessages
     sessions: Sessions
     deletions: Deletions
     budgets: Allotments

@@ -6,6 +6,7 @@ letter is lost. What is not read is told, and the file is attached in any case.
 
 import asyncio
 import logging
+import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
@@ -13,7 +14,7 @@ from typing import Protocol
 
 from ..core.people import OWNER, Role
 from ..core.prompt import Usage
-from ..errors import EverloopError, ModelMissing, ProviderError
+from ..errors import EverloopError, MailRefused, ModelMissing, ProviderError
 from ..ports import People
 from ..ports.rows import Spent, ThreadRow
 from ..ports.voice import Speech, Transcriber
@@ -70,8 +71,27 @@ class VoiceMessages:
             return f"[a voice message came that could not be read ({why}); it is attached]"
         return f"[voice message, transcribed: {text}]"
 
+    async def longest(self) -> float:
+        """Seconds of speech that are transcribed at the moment; 0: nobody is there who would."""
+        try:
+            transcriber = await self._transcriber()
+        except ModelMissing as error:
+            _log.info("nobody transcribes: %s", error)
+            return 0.0
+        return transcriber.longest if transcriber else 0.0
+
+    async def hear(self, data: bytes, author: str) -> str:
+        """What somebody has just spoken, as text for them to look at; nothing of it is kept. Raises MailRefused."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                payer = await self._payer(author, "", in_group=False)
+                return await self._read_once(data, "", payer, f"{PURPOSE}:{secrets.token_hex(8)}")
+        except (NotRead, ModelMissing, ProviderError, TimeoutError) as error:
+            why = str(error) or f"it took more than {SECONDS:.0f} seconds"
+            raise MailRefused(f"what was spoken could not be transcribed: {why}") from error
+
     async def _payer(self, author: str, session: str, *, in_group: bool) -> Payer:
-        row = await self._store.session(session)
+        row = await self._store.session(session) if session else None
         role = Role.OWNER if author == OWNER else await self._people.role(author)
         return Payer(author, role, row.id if row else "", in_group=in_group)
 

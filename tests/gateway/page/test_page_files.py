@@ -108,6 +108,9 @@ async def test_each_file_is_served_with_a_strict_policy():
             assert (answer.status, answer.content_type, told) == (200, kind, page.HEADERS)
     assert "unsafe" not in page.CSP
     assert "default-src 'none'" in page.CSP
+    assert "media-src" not in page.CSP  # a recording is sent, and never played
+    policy = "microphone=(self), camera=(), geolocation=(), display-capture=()"
+    assert page.HEADERS["Permissions-Policy"] == policy
 
 
 async def test_a_file_that_has_not_changed_is_not_sent_again_and_no_other_is_served():

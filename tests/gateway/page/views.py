@@ -175,6 +175,16 @@ class View(NamedTuple):
         if self.act:
             await self.act(stage)
 
+    async def open_from(self, stage: Stage) -> None:
+        """As a link of the page does, from a view of another place in which nothing was opened."""
+        await stage.page.evaluate(
+            "([place, ready]) => { location.hash = place; "
+            "for (const each of document.querySelectorAll(ready)) each.dataset.before = ''; }",
+            [self.place, self.ready],
+        )
+        await stage.page.wait_for_selector("[data-before]", state="detached")  # what was there is not what will be
+        await stage.page.wait_for_selector(self.ready)
+
 
 async def unfold(stage: Stage) -> None:
     """All that is folded."""
@@ -226,6 +236,11 @@ async def search(stage: Stage) -> None:
 async def keys(stage: Stage) -> None:
     await stage.page.evaluate("document.querySelector(\"[aria-label='Keyboard']\").click()")
     await stage.page.wait_for_selector("dialog[open]")
+
+
+async def speech(stage: Stage) -> None:
+    await stage.page.evaluate("document.querySelector('[aria-label=Speech]').click()")
+    await stage.page.wait_for_selector("dialog[open] fieldset")
 
 
 async def rename(stage: Stage) -> None:
@@ -308,6 +323,7 @@ VIEWS = (
     View("drawer", "#/c/{files}", ".said.final.last", drawer),
     View("search", "#/", ".starter", search),
     View("keyboard", "#/c/{files}", ".said.final.last", keys),
+    View("speech", "#/", ".starter", speech),
     View("files", "#/c/{files}", ".said.final.last", files),
     View("picture", "#/c/{files}", ".said.final.last", enlarge),
     View("question", "#/c/{asking}", ".asking .ahead", allow_like),

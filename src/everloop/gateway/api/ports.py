@@ -294,6 +294,18 @@ class ScheduleMaker(Protocol):
     async def monthly_cost(self, row: ScheduleRow) -> str: ...
 
 
+class SpeechHearer(Protocol):
+    """Who transcribes what people speak, at their expense."""
+
+    async def longest(self) -> float:
+        """Seconds of it; 0: nobody."""
+        ...
+
+    async def hear(self, data: bytes, author: str) -> str:
+        """Raises MailRefused."""
+        ...
+
+
 class HeartbeatKeeper(Protocol):
     """Somebody's heartbeat. Raises MailRefused."""
 
@@ -396,6 +408,9 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
 
     @property
     def heartbeat(self) -> HeartbeatKeeper: ...
+
+    @property
+    def voice(self) -> SpeechHearer: ...
 
     @property
     def channels(self) -> ChannelBook: ...

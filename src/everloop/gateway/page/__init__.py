@@ -43,6 +43,7 @@ HEADERS = {
     "Content-Security-Policy": CSP,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
+    "Permissions-Policy": "microphone=(self), camera=(), geolocation=(), display-capture=()",  # push to talk
     "Referrer-Policy": "same-origin",  # without any, a form would not say whose it is (Origin), and be refused
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",  # it is asked each time, and told by its ETag that nothing has changed

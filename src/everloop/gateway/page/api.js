@@ -81,7 +81,7 @@ export async function* events(path, signal) {
   }
 }
 
-async function call(path, options = {}) {
+export async function call(path, options = {}) {
   return understood(await authorized(path, options));
 }
 

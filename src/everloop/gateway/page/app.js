@@ -23,7 +23,7 @@ let noticing; // is loaded once
 const notices = () => noticing ??= import("./notify.js").then(({ Notices }) => new Notices(go));
 const house = {
   go, changed: () => sidebar?.soon(), seen: (id, head) => sidebar?.saw(id, head), titled, told, menuButton, drawer, theme, themeNow: () => themeNow(), logout: leave,
-  notify: async () => (await notices()).toggle(), help, socket: null, gone: (id) => gone(id),
+  speech: async () => (await import("./speech-choice.js")).choose(), notify: async () => (await notices()).toggle(), help, socket: null, gone: (id) => gone(id),
 };
 let sidebar = null;
 let view = null;

@@ -11,6 +11,7 @@ import { HeldChanges } from "./held.js";
 import { Log } from "./log.js";
 import { ModelPicker } from "./picker.js";
 import { say } from "./say.js";
+import { read } from "./seen.js";
 import { Sent } from "./sent.js";
 import { newId } from "./socket.js";
 import { Transcript } from "./transcript.js";
@@ -39,6 +40,19 @@ export class Chat {
     this.hearing = new Hearing(this);
     this.build();
     this.ready = thread ? this.open() : this.greet();
+    this.heed = () => this.heedSpeech();
+    document.addEventListener("speech", this.heed);
+    this.heed();
+  }
+
+  /** Speaking and reading aloud are loaded where somebody has switched them on in this browser. */
+  async heedSpeech() {
+    this.speech?.close();
+    this.speech = null;
+    const chosen = read("speech");
+    if (!chosen) return;
+    const { Speech } = await import("./speech.js");
+    if (!this.closed && !this.speech) this.speech = new Speech(this, chosen);
   }
 
   get log() { return this.transcript.log; }
@@ -175,6 +189,7 @@ export class Chat {
     this.house.seen(this.thread, this.log.seq);
     this.refresh();
     this.transcript.follow();
+    this.speech?.came(fresh);
     if (fresh.some((entry) => NEWS.has(entry.kind))) this.house.changed();
   }
 
@@ -256,6 +271,8 @@ export class Chat {
 
   close() {
     this.closed = true;
+    document.removeEventListener("speech", this.heed);
+    this.speech?.close();
     this.transcript.close();
     this.composer.close();
   }

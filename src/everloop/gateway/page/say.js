@@ -34,7 +34,7 @@ export const say = spoken({
   newConversation: "New conversation", newKey: "New conversation (Alt+N)", search: "Search", searchConversations: "Search conversations",
   manage: "Manage", waiting: "Waiting", account: "Your account", trace: "Trace",
   themes: { "": "Theme: as the system", light: "Theme: light", dark: "Theme: dark" },
-  notifications: "Notifications", notificationsOn: "The browser tells you of questions and of long work that is done, while you look elsewhere.",
+  speech: "Speech", notifications: "Notifications", notificationsOn: "The browser tells you of questions and of long work that is done, while you look elsewhere.",
   notificationsOff: "Notifications are off.", notificationsDenied: "The browser does not allow notifications for this page. Allow them in its settings.",
   noNotifications: "This browser has no notifications.", finished: "Done",
   untitled: "Untitled", nothingYet: "Conversations stand here once you have said something.",

@@ -37,7 +37,7 @@ export class Sidebar {
         link("folder", say.files, "#/files"),
         link("gear", say.manage, "#/settings"),
         h("div.account", { role: "group", "aria-label": say.account }, h("span.name", { dir: "auto" }, icon("person"), house.me.name),
-          iconButton("bell", say.notifications, house.notify), iconButton("help", say.keyboardHelp, house.help), this.theme, iconButton("out", say.logOut, house.logout))));
+          iconButton("M12 4a3 3 0 0 0-3 3v4a3 3 0 0 0 6 0V7a3 3 0 0 0-3-3zM6 11a6 6 0 0 0 12 0M12 17v3", say.speech, house.speech), iconButton("bell", say.notifications, house.notify), iconButton("help", say.keyboardHelp, house.help), this.theme, iconButton("out", say.logOut, house.logout))));
   }
 
   showTheme() {

@@ -19,6 +19,7 @@ from . import (
     schedules,
     sessions,
     skills,
+    speech,
     status,
     subagents,
 )
@@ -41,6 +42,7 @@ TABLE = (
     *delivery.ROUTES,
     *files.ROUTES,
     *memory.ROUTES,
+    *speech.ROUTES,
     *audit.ROUTES,
     *status.ROUTES,
     *doctor.ROUTES,

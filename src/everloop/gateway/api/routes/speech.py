@@ -1,0 +1,23 @@
+"""Routes of the API: speech."""
+
+from .. import speech, speech_shapes
+from ..route import ApiRoute
+
+ROUTES = (
+    ApiRoute(
+        "GET",
+        "/api/speech",
+        "Whether somebody transcribes what you speak, and how much of it",
+        handle=speech.show_speech,
+        answers=speech_shapes.SpeechStanding,
+        needs="chat",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/speech/transcribe",
+        "A recording as text, for you to look at; nothing of it is kept",
+        handle=speech.transcribe,
+        answers=speech_shapes.SpeechHeard,
+        takes_bytes=True,
+    ),
+)

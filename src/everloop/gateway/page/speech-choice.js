@@ -1,0 +1,47 @@
+// Which of it a person wants, in this browser.
+
+import { get } from "./api.js";
+import { h, styled, toast } from "./dom.js";
+import { told } from "./say-speech.js";
+import { read, write } from "./seen.js";
+
+export async function choose() {
+  let standing = { seconds: 0 };
+  try { [standing] = await Promise.all([get("/api/speech"), styled("speech.css")]); } catch (error) { toast(error.message, "bad"); return; }
+  const chosen = read("speech") ?? {};
+  const can = {
+    provider: Boolean(standing.seconds && navigator.mediaDevices && window.MediaRecorder),
+    browser: Boolean(window.SpeechRecognition ?? window.webkitSpeechRecognition),
+    aloud: "speechSynthesis" in window,
+  };
+  const talk = check(told.talk, Boolean(chosen.talk), can.provider || can.browser);
+  const by = chosen.talk || (can.provider ? "provider" : ""); // the browser is never taken by itself
+  const provider = radio(told.byProvider, by === "provider" && can.provider, can.provider);
+  const browser = radio(told.byBrowser, by === "browser" && can.browser, can.browser);
+  const atOnce = check(told.atOnce, chosen.atOnce);
+  const aloud = check(told.aloud, chosen.aloud && can.aloud, can.aloud);
+  const always = check(told.always, chosen.always && can.aloud, can.aloud);
+  const hint = (text) => h("p.hint", {}, text);
+  const close = () => { dialog.close(); dialog.remove(); };
+  const submit = (event) => {
+    event.preventDefault();
+    const way = on(talk) ? (on(provider) ? "provider" : on(browser) ? "browser" : "") : "";
+    if (on(talk) && !way) { browser.querySelector("input").focus(); return; } // it has to be said who hears it
+    const now = { talk: way, atOnce: on(atOnce), aloud: on(aloud) || on(always), always: on(always) };
+    write("speech", way || now.aloud ? now : null);
+    close();
+    document.dispatchEvent(new Event("speech"));
+  };
+  const missing = !navigator.mediaDevices ? told.noMicrophone : standing.seconds ? "" : told.noProvider;
+  const dialog = h("dialog.speech", { "aria-label": told.title, oncancel: close },
+    h("form", { onsubmit: submit }, h("h2", {}, told.title), hint(told.intro), talk, hint(told.talkHint),
+      h("fieldset", {}, h("legend", {}, told.by), provider, missing && hint(missing), browser, hint(can.browser ? told.privacy : told.noBrowser)),
+      atOnce, hint(told.atOnceHint), aloud, always, hint(can.aloud ? told.aloudHint : told.noVoice),
+      h("div.row.end", {}, h("button", { type: "button", onclick: close }, told.cancel), h("button.primary", { type: "submit" }, told.save))));
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+const on = (label) => label.querySelector("input").checked;
+const check = (text, checked, enabled = true) => h("label.option", {}, h("input", { type: "checkbox", checked: Boolean(checked), disabled: !enabled }), text);
+const radio = (text, checked, enabled) => h("label.option", {}, h("input", { type: "radio", name: "speech-by", checked, disabled: !enabled, required: false }), text);
