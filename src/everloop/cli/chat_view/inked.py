@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..cells import cells, taking
+from ..cells import cells, parts
 from .theme import Theme
 
 _WORDS = re.compile(r"\n| +|[^ \n]+")
@@ -50,15 +50,13 @@ def cut(inks: Line, room: int) -> list[Line]:
     lines: list[Line] = [[]]
     used = 0
     for text, style, href in inks:
-        while text:
-            fits = taking(text, room - used) or (0 if used else 1)
-            if fits:
-                lines[-1].append(Inked(text[:fits], style, href))
-                used += cells(text[:fits])
-                text = text[fits:]
-            if text:
+        for at, part in enumerate(parts(text, room, room - used)):
+            if at:
                 lines.append([])
                 used = 0
+            if part:
+                lines[-1].append(Inked(part, style, href))
+                used += cells(part)
     return lines
 
 
@@ -119,15 +117,12 @@ class _Wrapping:
         elif self._used:
             self._end_line()
         for text, style, href in self._word:
-            while text:
-                fits = taking(text, self._room - self._used)
-                if not fits and self._used:
+            for at, part in enumerate(parts(text, self._room, self._room - self._used)):
+                if at:
                     self._end_line()
-                    continue
-                fits = fits or 1
-                self._put(Inked(text[:fits], style, href))
-                self._used += cells(text[:fits])
-                text = text[fits:]
+                if part:
+                    self._put(Inked(part, style, href))
+                    self._used += cells(part)
 
     def _put(self, ink: Inked) -> None:
         if self._line:

@@ -39,15 +39,15 @@ def _parser() -> "MarkdownIt":
 
 def _runs(tokens: "list[Token]") -> Iterator[Inked]:
     styles: list[str] = []
-    href, label = "", ""
+    href = label = title = ""
     for token in tokens:
         kind = token.type
         if kind == "link_open":
-            href, label = visible(str(token.attrs.get("href", ""))), ""
+            href, title, label = _attribute(token, "href"), _attribute(token, "title"), ""
             styles.append("link")
         elif kind == "link_close":
             styles.remove("link")
-            yield from _address(href, label)
+            yield from _address(href, label, title)
             href = ""
         elif kind.endswith("_open"):
             styles.append(_STYLES[kind[:-5]])
@@ -58,7 +58,11 @@ def _runs(tokens: "list[Token]") -> Iterator[Inked]:
             label += text
             yield from _looking(text, kind, " ".join(styles), href)
             if kind == "image":
-                yield from _address(visible(str(token.attrs.get("src", ""))), text)
+                yield from _address(_attribute(token, "src"), text, _attribute(token, "title"))
+
+
+def _attribute(token: "Token", name: str) -> str:
+    return visible(str(token.attrs.get(name, ""))).expandtabs(4)
 
 
 def _said(token: "Token") -> str:
@@ -79,9 +83,9 @@ def _looking(text: str, kind: str, style: str, href: str) -> Iterator[Inked]:
             yield Inked(part, f"{style} link".strip() if at % 2 else style, part if at % 2 else "")
 
 
-def _address(href: str, label: str) -> Iterator[Inked]:
+def _address(href: str, label: str, title: str) -> Iterator[Inked]:
     """Where a link leads, unless that is what it says."""
-    if href and label.strip() not in (href, href.removeprefix("mailto:")):
+    if title or (href and label.strip() not in (href, href.removeprefix("mailto:"))):
         yield Inked(" (")
         yield Inked(href.replace(" ", "%20"), "address", href)
-        yield Inked(")")
+        yield Inked(f"{' ' * bool(href)}“{title}”)" if title else ")")

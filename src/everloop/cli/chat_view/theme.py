@@ -10,7 +10,7 @@ from .palettes import PALETTES
 
 RESET = "\x1b[0m"
 THEMES = tuple(PALETTES)
-_CLEAN = re.compile(r"(?:https?://|mailto:)[!-~]{1,2000}")
+_CLEAN = re.compile(r"(?:https?://|mailto:)[\w:/?#\[\]@!$&'()*+,;=.~%-]{1,2000}", re.ASCII)
 _COLOUR = re.compile(r"(?:^|;)(?:[34]8;5;\d+|(?:[34]|9|10)[0-7])(?=;|$)")
 
 

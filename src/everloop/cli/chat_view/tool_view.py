@@ -1,5 +1,6 @@
 """A call of a tool: what is called, what it says while it runs, and what stays of it."""
 
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -12,11 +13,12 @@ from ..cells import beginning
 from .diffs import Reading, coloured, diff
 from .theme import Theme
 
-HEAD, TAIL = 6, 6  # lines of an output that stay
-FOLDED = HEAD + TAIL + 3  # lines that are not worth folding
+LONG_OUTPUT, LONG_CHANGE = 12, 80  # lines that stay of what is longer
+SPARE = 3  # lines that are not worth folding
 KEPT = 400  # lines that are remembered while it runs
 LONGEST = 2_000  # letters of a line that are shown
 _INDENT = "  "
+_AT_LINE = re.compile(r" at line (\d{1,9})\.")
 _MARKS = {"done": "✓", "handed": "→", "denied": "✗", "failed": "✗", "unknown": "?", "cancelled": "■"}
 _TOLD = {
     "denied": "not allowed",
@@ -99,7 +101,7 @@ class ToolView:
         theme, width = self._theme, self._width() - len(_INDENT)
         match self._tool, given:
             case "edit_file", {"old_text": str(old), "new_text": str(new)} if isinstance(path, str):
-                shown = diff(*self._whole(old, new), path, theme, width)
+                shown = self._edit(old, new, path, text)
             case "write_file", {"content": str(content)} if isinstance(path, str) and self._before is not None:
                 shown = diff(self._before, content, path, theme, width)
             case "apply_patch", {"patch": str(patch)}:
@@ -107,13 +109,15 @@ class ToolView:
             case _:
                 return ""
         note = theme.paint(in_one_line(text), "note")
-        return indented("\n".join(filter(None, (fold(shown, theme), note))))
+        return indented("\n".join(filter(None, (fold(shown, theme, most=LONG_CHANGE), note))))
 
-    def _whole(self, old: str, new: str) -> tuple[str, str]:
-        before = self._before
-        if before is None or before.count(old) != 1:
-            return old, new
-        return before, before.replace(old, new)
+    def _edit(self, old: str, new: str, path: str, told: str) -> str:
+        """With the lines around it, if the file is known, else with the number that the tool has told."""
+        theme, width, before = self._theme, self._width() - len(_INDENT), self._before or ""
+        if before.count(old) == 1:
+            return diff(before, before.replace(old, new), path, theme, width)
+        found = _AT_LINE.search(told)
+        return diff(old, new, path, theme, width, first=int(found[1]) if found else 1)
 
     def _folded(self, text: str, style: str = "output") -> str:
         lines = "\n".join(_clean(line) for line in visible(text).rstrip("\n").split("\n"))
@@ -142,13 +146,13 @@ def called(tool: str, given: dict[str, Any], args: str) -> str:
     return in_one_line(f"{name} {what}" if given else tool_hint(tool, args)).strip()
 
 
-def fold(text: str, theme: Theme) -> str:
-    """The head and the tail of a text of many lines, with how many there are between."""
+def fold(text: str, theme: Theme, most: int = LONG_OUTPUT) -> str:
+    """The head and the tail of a text of more lines, with how many there are between."""
     lines = text.split("\n")
-    if len(lines) <= FOLDED:
+    if len(lines) <= most + SPARE:
         return text
-    between = theme.paint(f"… {len(lines) - HEAD - TAIL:,} more lines", "note")
-    return "\n".join([*lines[:HEAD], between, *lines[-TAIL:]])
+    between = theme.paint(f"… {len(lines) - most:,} more lines", "note")
+    return "\n".join([*lines[: most - most // 2], between, *lines[-(most // 2) :]])
 
 
 def indented(text: str) -> str:
