@@ -9,7 +9,7 @@ import msgspec
 
 from ...readings.held import compared
 from ...readings.visible import in_one_line, visible
-from .inked import Inked, Line, cut, painted
+from .inked import Inked, Line, cut, painted, whole_rows
 from .theme import Theme
 
 AROUND = 3  # lines before and after a change
@@ -171,7 +171,7 @@ def coloured_line(text: str, theme: Theme, width: int) -> list[str]:
         style = "bold"
     else:
         style = {"+": "added", "-": "removed", "@": "hunk"}.get(text[:1], "")
-    return [painted(line, theme) for line in cut([Inked(text.expandtabs(4), style)], max(8, width))]
+    return whole_rows(text.expandtabs(4), style, theme, width)
 
 
 def diff_of_call(tool: str, args: str, read: Reading) -> str | None:

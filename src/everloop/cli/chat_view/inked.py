@@ -1,12 +1,13 @@
 """Text with its looks, and how it is broken into lines of so many cells."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..cells import cells, parts
 from .theme import Theme
 
+GOES_ON = "  ↪ "
 _WORDS = re.compile(r"\n| +|[^ \n]+")
 
 
@@ -36,9 +37,11 @@ def length(line: Iterable[Inked]) -> int:
     return sum(cells(each.text) for each in line)
 
 
-def wrap(inks: Iterable[Inked], room: int) -> list[Line]:
+def wrap(inks: Sequence[Inked], room: int) -> list[Line]:
     """Lines of at most so many cells, broken at spaces, and within a word only if it is longer than a line or has
     letters of two cells, between which one may break anywhere. One that is too wide for any line stands alone."""
+    if len(inks) == 1 and len(inks[0].text) <= room and inks[0].text.isascii() and "\n" not in inks[0].text:
+        return [[*inks]]
     wrapping = _Wrapping(max(1, room))
     for each in inks:
         wrapping.add(each)
@@ -58,6 +61,14 @@ def cut(inks: Line, room: int) -> list[Line]:
                 lines[-1].append(Inked(part, style, href))
                 used += cells(part)
     return lines
+
+
+def whole_rows(line: str, style: str, theme: Theme, width: int) -> list[str]:
+    """A line of which every letter counts. Rows with which it goes on are marked: else one of them could be taken for
+    a line of its own, by which a long line would say something else."""
+    first, *further = parts(line, max(8, width - len(GOES_ON)), max(8, width)) if line else [""]
+    mark = theme.paint(GOES_ON, "note")
+    return [theme.paint(first, style), *(mark + theme.paint(part, style) for part in further)]
 
 
 class _Wrapping:

@@ -3,7 +3,7 @@ after it was read."""
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ...readings.visible import visible
@@ -15,15 +15,23 @@ if TYPE_CHECKING:
 
 _MARKS = re.compile(r"[*_`\[\]<&\\~!]|://")
 _ADDRESS = re.compile(r"(https?://[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]}*_])")
+_SHORT = 200  # letters
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
-def inked(text: str) -> list[Inked]:
+def inked(text: str) -> tuple[Inked, ...]:
     """The runs of a paragraph; line ends stay line ends."""
     if not _MARKS.search(text):
-        return [Inked(text)]
+        return (Inked(text),)
+    return _short(text) if len(text) < _SHORT else _parsed(text)
+
+
+def _parsed(text: str) -> tuple[Inked, ...]:
     (whole,) = _parser().parseInline(text)
-    return [each for each in _runs(whole.children or []) if each.text]
+    return tuple(each for each in _runs(whole.children or []) if each.text)
+
+
+_short = lru_cache(maxsize=512)(_parsed)  # cells of a table are drawn again and again while it grows
 
 
 @cache

@@ -65,13 +65,13 @@ class Paragraph:
         return text_lines("\n".join(self.lines), room) if self.lines else []
 
     def tail(self, rows: int) -> "Paragraph":
-        return Paragraph(self.lines[:])
+        return Paragraph(self.lines[-rows:])  # each line takes a row or more
 
 
 def text_lines(text: str, room: Room, style: str = "") -> list[str]:
-    inks = inked(text) if len(text) <= LONGEST_PARSED else [Inked(text)]
+    inks = inked(text) if len(text) <= LONGEST_PARSED else (Inked(text),)
     if style:
-        inks = [Inked(each.text, f"{style} {each.style}".strip(), each.href) for each in inks]
+        inks = tuple(Inked(each.text, f"{style} {each.style}".strip(), each.href) for each in inks)
     return [painted(line, room.theme) for line in wrap(inks, room.cells)]
 
 

@@ -142,8 +142,7 @@ def called(tool: str, given: dict[str, Any], args: str) -> str:
             )
         case _:
             what = next((value if isinstance(value, str) else _json(value) for value in given.values()), "")
-    name = tool.removeprefix("mcp_")
-    return in_one_line(f"{name} {what}" if given else tool_hint(tool, args)).strip()
+    return in_one_line(f"{tool} {what}" if given else tool_hint(tool, args)).strip()
 
 
 def fold(text: str, theme: Theme, most: int = LONG_OUTPUT) -> str:
