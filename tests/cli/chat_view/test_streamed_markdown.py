@@ -102,7 +102,8 @@ def test_nothing_is_said_before_it_is_finished_and_then_at_once():
 @pytest.mark.parametrize(
     "text, expected",
     [
-        ("one\n\ntwo **thr", "\ntwo **thr"),
+        ("one\n\ntwo **thr", "\ntwo thr"),
+        ("a [link](https://exa", "a link"),
         ("- a\n- b", "• a\n• b"),
         ("```py\na\nb\nc\nd", "b\nc\nd"),
         ("|a|b|\n|-|-|\n|1|2|\n|3|4|\n|5", "1 │ 2\n3 │ 4\n5"),

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ...readings.half_markdown import finished
 from ..cells import parts
 from .highlight import highlighted
 from .inked import Inked, painted, wrap
@@ -69,6 +70,7 @@ class Paragraph:
 
 
 def text_lines(text: str, room: Room, style: str = "") -> list[str]:
+    text = finished(text) if room.draft else text
     inks = inked(text) if len(text) <= LONGEST_PARSED else (Inked(text),)
     if style:
         inks = tuple(Inked(each.text, f"{style} {each.style}".strip(), each.href) for each in inks)
