@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from .containers import DEEPEST, NestedIn, Numbers, QuotedIn, prefix, read_item
-from .leaves import Code, Leaf, Paragraph, Room, TableBlock, text_lines
+from .leaves import Code, LeafBlock, Paragraph, Room, TableBlock, text_lines
 from .tables import is_delimiters
 from .theme import Theme
 
@@ -31,7 +31,7 @@ class Blocks:
         self._inside: list[QuotedIn | NestedIn] = []
         self._before: list[QuotedIn | NestedIn] | None = None  # what the last shown block was inside of
         self._numbers = Numbers()
-        self._leaf: Leaf | None = None
+        self._leaf: LeafBlock | None = None
         self._fence = ""  # what closes the code that is open
         self._indent = 0  # of its opening
         self._blank = False  # an empty line since the last block began

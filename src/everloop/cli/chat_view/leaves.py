@@ -30,7 +30,7 @@ class Room(Struct, frozen=True):
     draft: bool = False
 
 
-class Leaf(Protocol):
+class LeafBlock(Protocol):
     def is_long(self) -> bool:
         """Whether some of it is to be let go, by `release`."""
 
@@ -40,7 +40,7 @@ class Leaf(Protocol):
     def close(self, room: Room) -> list[str]:
         """What is left of it."""
 
-    def tail(self, rows: int) -> "Leaf":
+    def tail(self, rows: int) -> "LeafBlock":
         """Another one that looks the same in its last rows, for a draft."""
 
 

@@ -57,7 +57,7 @@ class ToolView:
     def output(self, text: str) -> None:
         """More of what it says."""
         *ended, last = (self._open + text).split("\n")
-        self._open = last[-KEPT * LONGEST :]
+        self._open = last[:LONGEST]
         self._lines.extend(line.removesuffix("\r")[:LONGEST] for line in ended)
         self._count += len(ended)
 
