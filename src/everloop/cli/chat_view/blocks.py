@@ -173,6 +173,8 @@ class Blocks:
     def _begin(self, rest: str) -> None:
         if not rest.strip():
             return  # an item that has nothing yet
+        for each in self._inside:
+            each.is_empty = False
         self._numbers.begin(len(self._inside))
         self._gap, self._blank = self._blank, False
         if _indent(rest) >= 4:
