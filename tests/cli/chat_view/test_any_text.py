@@ -14,6 +14,7 @@ from tests.effort import examples
 from everloop.cli.cells import cells
 from everloop.cli.chat_view.markdown import StreamedMarkdown
 from everloop.cli.chat_view.theme import dimmed
+from everloop.cli.chat_view.thoughts import thoughts
 
 MARKS = [
     "\n", "\n\n", "\n- ", "\n  - ", "\n1. ", "\n   2) ", "\n> ", "\n>> ", "\n# ", "\n### ", "\n---\n", "\n===\n",
@@ -73,10 +74,11 @@ def test_no_line_is_longer_than_the_terminal_is_wide(text: str, width: int, rows
 @examples(400)
 def test_nothing_steers_the_terminal_and_no_look_goes_on(text: str, width: int):
     plain, linked = StreamedMarkdown(PLAIN, lambda: width), StreamedMarkdown(LINKED, lambda: width)
-    assert steering("".join([plain.feed(text), plain.live(8), plain.close(), dimmed(text, PLAIN)])) == []
-    said = [linked.feed(text), linked.live(8), linked.close(), dimmed(text, LINKED)]
-    assert [steering(letters(each)) for each in said] == [[]] * 4
-    assert [left_open(each) for each in said] == [[]] * 4
+    thought = [dimmed(text, PLAIN), thoughts(text, PLAIN, width)]
+    assert steering("".join([plain.feed(text), plain.live(8), plain.close(), *thought])) == []
+    said = [linked.feed(text), linked.live(8), linked.close(), dimmed(text, LINKED), thoughts(text, LINKED, width)]
+    assert [steering(letters(each)) for each in said] == [[]] * 5
+    assert [left_open(each) for each in said] == [[]] * 5
 
 
 @pytest.mark.parametrize(
@@ -104,5 +106,6 @@ def test_a_look_that_goes_on_would_be_noticed():
     assert left_open("a \x1b[1mb\nc\x1b[0m") == ["a \x1b[1mb"]
 
 
-def test_dimmed_is_each_line_by_itself():
+def test_thoughts_are_dimmed_each_line_by_itself():
+    assert thoughts("one two\nthree", DARK, 5).split("\n") == [dimmed(word, DARK) for word in ("one", "two", "three")]
     assert dimmed("a\nb", DARK) == "\x1b[3;38;5;244ma\x1b[0m\n\x1b[3;38;5;244mb\x1b[0m"

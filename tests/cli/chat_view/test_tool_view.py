@@ -93,6 +93,13 @@ def test_long_output_is_folded_and_says_how_much_is_left_out():
     assert view("exec", command="x").done("done", short).count("\n") == 15
 
 
+def test_a_long_line_is_broken_below_its_beginning_and_one_that_is_too_long_says_so():
+    assert view("exec", width=12, command="x").done("done", "0123456789ab\n\n日本語日本語\n") == (
+        "✓ exec x\n  0123456789\n  ab\n\n  日本語日本\n  語"
+    )
+    assert view("exec", width=3_000, command="x").done("done", "x" * 5_000).endswith("x… (5,000 letters)")
+
+
 class TestChanges:
     def test_an_edit_of_a_known_file_is_shown_with_what_is_around_it(self):
         edit = {"path": "a.txt", "old_text": "line 10\n", "new_text": "line ten\n"}
@@ -126,6 +133,11 @@ class TestChanges:
     def test_a_file_that_was_read_too_late_shows_no_change(self):
         written = view("write_file", read=lambda path: "one\n", path="a.txt", content="one\n")
         assert written.done("done", "Wrote 4 bytes to a.txt.") == "✓ write_file a.txt\n  Wrote 4 bytes to a.txt."
+
+    def test_an_edit_that_changed_nothing_shows_none(self):
+        edit = {"path": "a.txt", "old_text": "a", "new_text": "b"}
+        told = "a.txt already reads so; nothing was changed."
+        assert view("edit_file", width=60, **edit).done("done", told) == f"✓ edit_file a.txt\n  {told}"
 
     def test_one_that_failed_shows_why_and_no_change(self):
         edit = {"path": "a.txt", "old_text": "line 10\n", "new_text": "line ten\n"}

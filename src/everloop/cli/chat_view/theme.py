@@ -65,5 +65,5 @@ def without_colour(code: str) -> str:
 
 
 def dimmed(text: str, theme: Theme) -> str:
-    """What a model thinks before it speaks."""
+    """What a model thinks before it speaks, each line by itself."""
     return theme.paint_lines(visible(text).expandtabs(4), "reasoning")

@@ -9,7 +9,7 @@ import msgspec
 
 from ...readings.tool_hints import tool_hint
 from ...readings.visible import in_one_line, visible
-from ..cells import beginning
+from ..cells import beginning, parts
 from .diffs import Reading, coloured, diff
 from .theme import Theme
 
@@ -96,7 +96,9 @@ class ToolView:
         return f"{mark_and_name} {theme.paint(beginning(what, room), 'args')}" if what and room > 4 else mark_and_name
 
     def _change(self, text: str) -> str:
-        """The change that a call has made, if it is known."""
+        """The change that a call has made, if it has made one and that is known."""
+        if text.endswith("nothing was changed."):
+            return ""
         given, path = self._given, self._given.get("path")
         theme, width = self._theme, self._width() - len(_INDENT)
         match self._tool, given:
@@ -108,8 +110,9 @@ class ToolView:
                 shown = coloured(patch.strip("\n"), theme, width)
             case _:
                 return ""
-        note = theme.paint(in_one_line(text), "note")
-        return indented("\n".join(filter(None, (fold(shown, theme, most=LONG_CHANGE), note))))
+        head, left_out, tail = folded(shown.split("\n") if shown else [], LONG_CHANGE)
+        note = [theme.paint(left_out, "note")] if left_out else []
+        return indented([*head, *note, *tail, *self._rows([text], "note")])
 
     def _edit(self, old: str, new: str, path: str, told: str) -> str:
         """With the lines around it, if the file is known, else with the number that the tool has told."""
@@ -120,8 +123,14 @@ class ToolView:
         return diff(old, new, path, theme, width, first=int(found[1]) if found else 1)
 
     def _folded(self, text: str, style: str = "output") -> str:
-        lines = "\n".join(_clean(line) for line in visible(text).rstrip("\n").split("\n"))
-        return indented(fold(self._theme.paint_lines(lines, style), self._theme)) if lines.strip() else ""
+        head, left_out, tail = folded(text.rstrip("\n").split("\n"), LONG_OUTPUT) if text.strip() else ([], "", [])
+        note = [self._theme.paint(left_out, "note")] if left_out else []
+        return indented([*self._rows(head, style), *note, *self._rows(tail, style)])
+
+    def _rows(self, lines: list[str], style: str) -> list[str]:
+        room = max(8, self._width() - len(_INDENT))
+        rows = (row for line in lines for row in parts(_clean(line) or " ", room))
+        return [self._theme.paint(row.rstrip(), style) for row in rows]
 
     def _fit(self, line: str) -> str:
         return beginning(line, self._width())
@@ -145,17 +154,16 @@ def called(tool: str, given: dict[str, Any], args: str) -> str:
     return in_one_line(f"{tool} {what}" if given else tool_hint(tool, args)).strip()
 
 
-def fold(text: str, theme: Theme, most: int = LONG_OUTPUT) -> str:
-    """The head and the tail of a text of more lines, with how many there are between."""
-    lines = text.split("\n")
+def folded(lines: list[str], most: int) -> tuple[list[str], str, list[str]]:
+    """The head and the tail of more lines than these, and what is said between them."""
     if len(lines) <= most + SPARE:
-        return text
-    between = theme.paint(f"… {len(lines) - most:,} more lines", "note")
-    return "\n".join([*lines[: most - most // 2], between, *lines[-(most // 2) :]])
+        return lines, "", []
+    tail = most // 2
+    return lines[: most - tail], f"… {len(lines) - most:,} more lines", lines[-tail:]
 
 
-def indented(text: str) -> str:
-    return "\n".join(f"{_INDENT}{line}" for line in text.split("\n"))
+def indented(rows: list[str]) -> str:
+    return "\n".join(f"{_INDENT}{row}" if row else "" for row in rows)
 
 
 def _decoded(args: str) -> dict[str, Any]:
@@ -178,4 +186,5 @@ def _json(value: Any) -> str:
 
 
 def _clean(line: str) -> str:
-    return visible(line[:LONGEST]).expandtabs(8)
+    shown = line if len(line) <= LONGEST else f"{line[:LONGEST]}… ({len(line):,} letters)"
+    return visible(shown.removesuffix("\r")).expandtabs(8)
