@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import msgspec
@@ -84,6 +83,8 @@ def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
     if max(len(old), len(new)) - start - end > _COMPARED:
         yield _whole(a, b, start - first, end - last, first)
         return
+    from difflib import SequenceMatcher  # only a change needs it
+
     for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(AROUND):
         yield [(kind, i + first, j + first, k + first, m + first) for kind, i, j, k, m in group]
 
@@ -132,6 +133,8 @@ def _with_words(rows: Sequence[DiffRow]) -> Iterator[tuple[DiffRow, Line]]:
 def _compared(one: str, other: str) -> tuple[Line, Line] | None:
     if max(len(one), len(other)) > _LINE_COMPARED:
         return None
+    from difflib import SequenceMatcher
+
     a, b = _WORDS.findall(one), _WORDS.findall(other)
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     if matcher.ratio() < _ALIKE:
