@@ -3,6 +3,7 @@
 EverloopError
 ├── SettingsError            the settings file or an override is wrong; names file, line and key
 │   └── SettingsMoved        someone has changed the file since it was looked at
+├── ThemeUnknown             a theme of the terminal that there is not; names those that there are
 ├── HomeError                the home cannot be used: read-only, a network file system, not a folder
 ├── StoreError
 │   ├── StoreCorrupt         the database is damaged; it is left untouched
@@ -69,6 +70,9 @@ class SettingsError(EverloopError): ...
 
 
 class SettingsMoved(SettingsError): ...
+
+
+class ThemeUnknown(EverloopError): ...
 
 
 class HomeError(EverloopError): ...

@@ -11,7 +11,8 @@ from tests.cli.at_terminal import AtTerminal
 from tests.cli.emulator import Emulator
 from tests.cli.person import Person, asked_in, said_in
 
-from everloop.cli.below import after, beginning, fitting
+from everloop.cli.below import after
+from everloop.cli.cells import beginning, fitting
 from everloop.cli.terminal import Terminal
 from everloop.cli.typed import LEAVE, TypedLine
 from everloop.ports.events import AnswerBegan, AnswerEnded, AnswerPiece

@@ -9,10 +9,10 @@ there is something to write in it, and forgets that it waits when it is told to 
 import asyncio
 import os
 import re
-import unicodedata
 from typing import TextIO
 
 from ..readings.visible import in_one_line
+from .cells import fitting, width
 
 MAKE_ROOM, REMEMBER, BACK = "\x1bD\x1b[A", "\x1b7", "\x1b8\x1b[J"
 TAB = 8
@@ -84,20 +84,6 @@ class Below:
             return SOME
 
 
-def beginning(text: str, cells: int) -> str:
-    """As much of a text as fits into so many cells."""
-    return text if sum(map(width, text)) <= cells else f"{fitting(text[::-1], cells - 1)[::-1]}…"
-
-
-def fitting(text: str, cells: int) -> str:
-    """The end of the text, as much as fits into so many cells."""
-    at = len(text)
-    while at > 0 and cells - width(text[at - 1]) >= 0:
-        at -= 1
-        cells -= width(text[at])
-    return text[at:]
-
-
 _CODES = re.compile(r"\x1b\[[0-?]*[@-~]")
 
 
@@ -112,11 +98,3 @@ def after(text: str, column: int, columns: int) -> int:
             cells = width(letter)
             column = column + cells if column + cells <= columns else cells
     return column
-
-
-def width(letter: str) -> int:
-    if letter.isascii():
-        return 1
-    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

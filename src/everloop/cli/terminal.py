@@ -35,7 +35,8 @@ from ..ports.events import (
 )
 from ..readings.tool_hints import tool_hint
 from ..readings.visible import in_one_line
-from .below import Below, beginning
+from .below import Below
+from .cells import beginning
 from .screen import Screen
 
 _PERCENT = re.compile(r"(\d+) %")

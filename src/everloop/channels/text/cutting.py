@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from ...ports.channel import Rendered, Unit
-from .characters import whole
+from ...readings.characters import whole
 from .dialect import TextDialect, Weight, with_address
 from .tables import row_by_row
 from .tree import Run, TextBlock, merged, sliced
