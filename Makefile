@@ -101,6 +101,7 @@ synapse = { \
 PYTHON_MCP = mcp-server-time==2026.10.19 mcp-server-git==2026.10.19 mcp-server-fetch==2026.10.24
 NODE_MCP = @modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/server-filesystem@2026.8.31 \
 	@modelcontextprotocol/conformance@0.1.16
+NPM_WAITS = --fetch-retries 1 --fetch-retry-mintimeout 1000 --fetch-retry-maxtimeout 5000 --fetch-timeout 60000
 mcp = { \
 	[ "$$(cat .venv/mcp-servers/.is 2>/dev/null)" = '$(PYTHON_MCP)' ] || { \
 		rm -rf .venv/mcp-servers; \
@@ -118,7 +119,7 @@ mcp = { \
 			ln -s "$$node/bin/node" .venv/mcp-node/bin/node && \
 			for each in npm npx; do ln -s "$$node/lib/node_modules/npm/bin/$$each-cli.js" .venv/mcp-node/bin/$$each; done && \
 			PATH="$$PWD/.venv/mcp-node/bin:$$PATH" npm install --prefix .venv/mcp-node --ignore-scripts --no-audit \
-				--no-fund --loglevel error $(NODE_MCP) && \
+				--no-fund --loglevel error $(NPM_WAITS) $(NODE_MCP) && \
 			echo '$(NODE_MCP)' >.venv/mcp-node/.is || rm -rf .venv/mcp-node; \
 	}; true; } </dev/null >&2
 
