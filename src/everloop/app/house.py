@@ -15,6 +15,7 @@ from ..runtime.erasures import Erasures
 from ..runtime.heartbeat_desk import HeartbeatDesk
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
+from ..runtime.scheduled_work import ScheduledDeeds
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from .build import Builder
@@ -43,6 +44,7 @@ class House(Struct, frozen=True, kw_only=True):
     erasures: Erasures
     folders: HomeFolders
     shown: Acknowledgements
+    deeds: ScheduledDeeds  # runs commands that no model has asked for
     supervisor: Supervisor
     builder: Builder
     live: LiveHouse
