@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import struct
 import termios
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pyte
@@ -22,7 +23,10 @@ class RichTerminal(AtTerminal):
         self._resize(columns, rows)
 
     def resize(self, columns: int, rows: int) -> None:
+        if (less := self._screen.lines - rows) > 0:  # which this emulator would throw away
+            self._screen.history.top.extend(self._screen.buffer[row] for row in range(less))
         self._screen.resize(rows, columns)
+        self._screen.cursor.y = min(rows - 1, max(0, self._screen.cursor.y - max(0, less)))
         self._resize(columns, rows)
         self.process.send_signal(28)  # SIGWINCH: the terminal is not the one that controls this process
 
@@ -51,13 +55,13 @@ class RichTerminal(AtTerminal):
 
     async def shows(self, *texts: str) -> None:
         """Wait until all of these can be seen, on the screen or above it."""
-        await self._until(lambda: all(text in "\n".join(self.lines) for text in texts), texts)
+        await self.until(lambda: all(text in "\n".join(self.lines) for text in texts), texts)
 
     async def hides(self, text: str) -> None:
         """Wait until this is not on the screen any more."""
-        await self._until(lambda: text not in "\n".join(self.screen), (text,))
+        await self.until(lambda: text not in "\n".join(self.screen), (text,))
 
-    async def _until(self, holds, wanted) -> None:
+    async def until(self, holds: Callable[[], bool], wanted: Sequence[str] = ()) -> None:
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._outer, ready.set)
         try:

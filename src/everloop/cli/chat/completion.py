@@ -3,6 +3,7 @@ the workspace, and the answers that a question takes."""
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
@@ -59,7 +60,7 @@ class ChatCompleter(Completer):
             return [*_fitting(before, (Named(each) for each in answers))]
         word = before.rpartition(" ")[2].rpartition("\n")[2]
         if word.startswith("@"):
-            return [*_fitting(word, _files(word[1:], sources.folders))]
+            return [_completion(word, each) for each in islice(_files(word[1:], sources.folders), MOST)]
         if not before.startswith("/") or "\n" in before:
             return []
         command, space, rest = before.partition(" ")
@@ -91,17 +92,17 @@ def _fitting(typed: str, names: Iterable[Named]) -> Iterator[Completion]:
     """Those that begin so, then those that have it somewhere, in their name or in what is told of it."""
     wanted, later = typed.casefold(), []
     for each in names:
-        made = Completion(
-            each.text,
-            -len(typed),
-            display=in_one_line(each.shown or each.text.strip()),
-            display_meta=in_one_line(each.meta)[:80],
-        )
+        made = _completion(typed, each)
         if each.text.casefold().startswith(wanted):
             yield made
         elif len(wanted) > 1 and wanted in f"{each.text} {each.meta}".casefold():
             later.append(made)
     yield from later
+
+
+def _completion(typed: str, named: Named) -> Completion:
+    shown, meta = in_one_line(named.shown or named.text.strip()), in_one_line(named.meta)[:80]
+    return Completion(named.text, -len(typed), display=shown, display_meta=meta)
 
 
 def _files(typed: str, folders: tuple[Path, ...]) -> Iterator[Named]:

@@ -86,7 +86,7 @@ class Conversation:
         scene.status = self._status_text
         scene.sources = Sources(self._sessions, self._branches, self._models, self._skills, self._folders)
         chat.keyboard.turned = self._turned
-        chat.keyboard.asked = lambda: self._attention.call("everloop asks something")
+        chat.keyboard.asked = self._asked
         chat.keyboard.popped = self.display.typed
         chat.echo, chat.command = self._echo, self._run
         self._attention.open()
@@ -125,6 +125,11 @@ class Conversation:
         self._chat.begin(self._entitle())
         if time.monotonic() - self._began >= self._agent.terminal.notify_seconds:
             self._attention.call("everloop has answered")
+
+    def _asked(self) -> None:
+        self._attention.call("everloop asks something")
+        if not self._chat.buffer.text:
+            self._chat.buffer.start_completion(select_first=False)  # the answers that there are
 
     async def _entitle(self) -> None:
         row = await self._agent.store.session(self._session)

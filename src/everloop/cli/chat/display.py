@@ -37,6 +37,7 @@ from ...ports.events import (
     Warned,
 )
 from ...ports.permission import Approval
+from ...readings.questions import asked_of
 from ...readings.visible import in_one_line, visible
 from ..cells import beginning
 from ..chat_view.approvals import question
@@ -113,7 +114,9 @@ class ChatDisplay:
         self._print(self.theme.paint_lines(visible(text), "question"))
 
     def ask_permission(self, approval: Approval, words: str) -> None:
+        self.clear()
         self._print(question(approval, self.theme, self._width(), self._read))
+        self.note(words.removeprefix(asked_of(approval)).strip("\n"))
 
     def complain(self, text: str) -> None:
         self._print(self.theme.paint_lines(visible(text), "error"))
@@ -289,11 +292,13 @@ class ChatDisplay:
 
     def leave_turn(self) -> None:
         self._end_draft(kept=True)
+        for view in self._tools.leave():
+            self._show(view.head())
         self.end_turn()
 
     def end_turn(self) -> None:
         self._close_draft()
-        for head in self._tools.leave():
-            self._show(head)
+        for view in self._tools.leave():
+            self._show(view.done("cancelled", ""))
         self._said = ""
         self.clear()

@@ -75,7 +75,7 @@ class Keyboard:
 
     async def ask(self, prompt: str, answers: Iterable[str] = ()) -> str | None:
         self._is_asked = True
-        self.asked()
+        asyncio.get_running_loop().call_soon(self.asked)
         try:
             return await self._read(prompt, tuple(answers))
         finally:
@@ -117,13 +117,16 @@ class Keyboard:
     def listening(self, take: Take, display: Display) -> Iterator[None]:
         self._take = take
         self.turned(True)
-        while self.waiting and self.waiting[0] is not None:
-            take(self._pop() or "", False)
+        asyncio.get_running_loop().call_soon(self._hand_on)  # after what the turn begins with
         try:
             yield
         finally:
             self._take = None
             self.turned(False)
+
+    def _hand_on(self) -> None:
+        while self._take and self.waiting and self.waiting[0] is not None:
+            self._take(self._pop() or "", False)
 
     @contextmanager
     def on_interrupt(self, call: Callable[[], None]) -> Iterator[None]:

@@ -24,6 +24,7 @@ class Deeds(Struct, frozen=True):
     leave: Do
     edit: Do
     picture: Do
+    is_early: Callable[[], bool]  # whether a newline that comes is an Enter from before
 
 
 def chat_keys(keyboard: Keyboard, folded: Folded, deeds: Deeds) -> KeyBindings:
@@ -45,6 +46,9 @@ def chat_keys(keyboard: Keyboard, folded: Folded, deeds: Deeds) -> KeyBindings:
     @keys.add("escape", "enter", filter=typing)
     @keys.add("c-j", filter=typing)
     def new_line(event: KeyPressEvent) -> None:
+        if deeds.is_early():
+            deeds.send(False)
+            return
         event.current_buffer.insert_text("\n")
 
     @keys.add("escape", "q", filter=typing)
@@ -120,7 +124,10 @@ def _takes_completion(buffer: Buffer) -> bool:
     state = buffer.complete_state
     chosen = state.current_completion if state else None
     buffer.complete_state = None
-    return chosen is not None and chosen.text.endswith((" ", "/"))
+    if chosen is None or not chosen.text.endswith((" ", "/")):
+        return False
+    buffer.start_completion(select_first=False)
+    return True
 
 
 def _is_completable(buffer: Buffer) -> bool:

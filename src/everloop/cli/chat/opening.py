@@ -65,7 +65,7 @@ class RichChat:
             history=self.history,
             multiline=True,
         )
-        deeds = Deeds(self._send, self._interrupt, self._leave, self._edit, self._picture)
+        deeds = Deeds(self._send, self._interrupt, self._leave, self._edit, self._picture, self._is_early)
         scene = Scene(
             prompt=lambda: self.keyboard.prompt,
             live=self._live,
@@ -76,6 +76,10 @@ class RichChat:
         keys = chat_keys(self.keyboard, self.folded, deeds)
         self.window = ChatWindow(stdin, stdout, self.buffer, keys, scene)
         self.tasks: set[asyncio.Task[None]] = set()
+
+    def _is_early(self) -> bool:
+        self.window.read_early()
+        return self.window.is_early
 
     def note(self, text: str) -> None:
         self.window.print(f"\x1b[2m{visible(text)}\x1b[0m")

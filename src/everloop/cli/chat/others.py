@@ -16,7 +16,7 @@ from ...readings.spoken import spoken
 from .front import Display
 from .keyboard import Keyboard
 
-FOLDER = "run/chats"
+FOLDER = "chats"
 LOOKS = 1.0  # seconds between two looks
 HERE_TOO = "(another chat is open in this session: what is said there is shown here, too; -s opens another)"
 OPENED = "(another chat has been opened in this session; what is said there is shown here)"
@@ -75,7 +75,7 @@ class OtherChats:
         self._display = display
         self._keyboard = keyboard
         self._count = 0
-        self._thread = ""
+        self._thread: str | None = None  # that was looked at; "": there was none yet
         self._seen = 0  # entries of the log that were shown, or were there before
         self._is_said = False  # what the log tells now is the answer to somebody in another chat
 
@@ -107,12 +107,13 @@ class OtherChats:
         """Show what has come since the last look, unless it is of a turn that is shown here as it comes."""
         row = await self._agent.store.session(self._session)
         if row is None:
+            self._thread = self._thread or ""
             return
-        entries = await self._agent.store.read(row.id, after=self._seen if row.id == self._thread else 0)
-        is_new, is_own = row.id != self._thread, self._keyboard.is_busy or not self._count
-        self._seen = len(entries) + (0 if is_new else self._seen)
-        self._thread = row.id
-        if not is_new and not is_own:
+        is_other = self._thread not in ("", row.id)  # somebody has gone to another conversation, which is told there
+        self._seen = self._seen if self._thread == row.id else 0
+        entries = await self._agent.store.read(row.id, after=self._seen)
+        self._seen, self._thread = self._seen + len(entries), row.id
+        if not is_other and self._count and not self._keyboard.is_busy:
             for entry in entries:
                 self._show(entry)
 

@@ -40,10 +40,9 @@ class RunningTools:
         place = next((place for place, (name, _) in self._views.items() if name == tool), None)
         return self._views.pop(place)[1] if place is not None else None
 
-    def leave(self) -> list[str]:
-        """What is left of calls of which nothing more is heard."""
-        places = [place for place in self._views if place >= 0]
-        return [self._views.pop(place)[1].head() for place in places]
+    def leave(self) -> list[ToolView]:
+        """Those of which nothing more is heard."""
+        return [self._views.pop(place)[1] for place in [*self._views] if place >= 0]
 
     def live(self, rows: int) -> str:
         if not self._views or rows < 1:

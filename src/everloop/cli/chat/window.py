@@ -10,6 +10,7 @@ The terminal is not asked where its cursor is (CPR): an answer to that may come 
 import asyncio
 import os
 import re
+import select
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TextIO
@@ -74,6 +75,7 @@ class ChatWindow:
         self._scene = scene
         self._above: list[str] = []
         self._due: asyncio.TimerHandle | None = None
+        self.is_early = False  # keys come that were pressed before this was there: their Enter is a newline
         self._is_outside = False  # something else has the terminal
         self._live = self._status = ""  # as they are drawn
         search = SearchToolbar()
@@ -124,6 +126,7 @@ class ChatWindow:
         """For as long as the block lasts; what is given is done before only when the terminal is gone, or something in
         here has failed. However it ends, the terminal is as it was."""
         loop = asyncio.get_running_loop()
+        self.is_early = self._is_pending()
         before = loop.get_exception_handler()
         loop.set_exception_handler(self._fail)
         # It is cancelled only from within: what it has changed at the terminal has to be changed back.
@@ -148,6 +151,18 @@ class ChatWindow:
             self.app.exit(exception=error)
         else:
             loop.default_exception_handler(context)
+
+    def _is_pending(self) -> bool:
+        """Whether a line was typed already, which the terminal itself has ended."""
+        return bool(select.select([self._input.fileno()], [], [], 0)[0])
+
+    def read_early(self) -> None:
+        """What comes with the next keys was pressed now."""
+        if self.is_early:
+            asyncio.get_running_loop().call_soon(self._end_early)
+
+    def _end_early(self) -> None:
+        self.is_early = False
 
     def print(self, text: str) -> None:
         """Write finished lines above, for good; they may hold codes for colours. They are there with the next
