@@ -101,6 +101,7 @@ class Keyboard:
 
     def send(self, line: str | None, later: bool = False) -> None:
         """What was typed, or None by whoever leaves."""
+        self._pressed = 0.0
         if self._reading and not self._reading.done() and not (later and self._is_asked):
             self._reading.set_result(line)
         elif self._take and line is not None:
