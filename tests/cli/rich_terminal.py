@@ -2,6 +2,7 @@
 
 import asyncio
 import fcntl
+import os
 import struct
 import termios
 from collections.abc import Callable, Sequence
@@ -85,6 +86,7 @@ class RichTerminal(AtTerminal):
     def is_sane(self) -> None:
         """As the shell wants to find it."""
         assert self.state() == self.before
+        assert os.get_blocking(self._inner)
         assert self.raw.rfind(b"\x1b[?2004l") > self.raw.rfind(b"\x1b[?2004h")
         assert self.raw.rfind(b"\x1b[?25h") >= self.raw.rfind(b"\x1b[?25l")
         assert ALTERNATE not in self.raw

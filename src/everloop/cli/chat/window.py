@@ -141,8 +141,11 @@ class ChatWindow:
             if not running.done():
                 with suppress(Exception):  # it has been told to end already
                     self.app.exit()
-            with suppress(EOFError):
-                await running
+            try:
+                with suppress(EOFError):
+                    await running
+            finally:
+                self._block()
 
     def _fail(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What fails where nobody waits for it ends the chat, with the terminal as it was."""
@@ -191,6 +194,7 @@ class ChatWindow:
         self._flush()
         async with in_terminal():
             self._is_outside = True
+            self._block()
             try:
                 yield
             finally:
@@ -225,10 +229,17 @@ class ChatWindow:
 
     def _compose(self) -> None:
         """Once for each drawing, however often its parts are asked how large they are."""
+        self._block()
         drawn = self._typed.render_info
         room = self.rows - 2 - (drawn.window_height if drawn else 1)
         self._live = self._scene.live(room) if room > 0 else ""
         self._status = self._scene.status(self.columns - 1)
+
+    def _block(self) -> None:
+        """uvloop lets nobody wait for a terminal that it reads from, also not the shell or an editor that has the same
+        one next, nor whoever writes to it."""
+        with suppress(OSError):  # it is gone
+            os.set_blocking(self._input.fileno(), True)
 
     def _prefix(self, line: int, wrapped: int) -> AnyFormattedText:
         prompt = self._scene.prompt()
