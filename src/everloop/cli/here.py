@@ -15,7 +15,7 @@ from ..errors import StoreError
 from ..ports.events import AnswerGiven, Event, TurnEnded, answer_of
 from ..readings.commands import command_in, rest_of
 from ..readings.questions import asked_of
-from .chat.front import Display, Lines
+from .chat.front import Display, TypedLines
 from .questions import Questions
 
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
@@ -36,7 +36,7 @@ class Here(Struct, frozen=True):
     agent: Agent
     session: str
     terminal: Display
-    lines: Lines
+    lines: TypedLines
     attended: bool
     preapproved: bool
     told: set[str]  # questions about files that were put here

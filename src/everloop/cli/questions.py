@@ -11,7 +11,7 @@ from ..errors import MailRefused
 from ..readings.commands import command_in
 from ..readings.grants import described, extent
 from ..readings.questions import answers_to, asked_of, chosen, offered_of
-from .chat.front import Display, Lines
+from .chat.front import Display, TypedLines
 from .times import clock
 
 YES, NO = ("y", "yes"), ("", "n", "no")
@@ -21,7 +21,7 @@ HOW = "y allows it once, n (or nothing) does not."
 class Questions:
     """`async with` one for each turn: what is left open when the turn ends is not asked any more."""
 
-    def __init__(self, agent: Agent, session: str, lines: Lines, terminal: Display) -> None:
+    def __init__(self, agent: Agent, session: str, lines: TypedLines, terminal: Display) -> None:
         self._agent = agent
         self._session = session
         self._lines = lines

@@ -27,7 +27,7 @@ class Named(Struct, frozen=True):
     shown: str = ""
 
 
-class Sources(Struct, frozen=True):
+class NameSources(Struct, frozen=True):
     """Where names come from, once the house is open; none before."""
 
     sessions: Callable[[], Awaitable[list[Named]]] | None = None
@@ -40,7 +40,7 @@ class Sources(Struct, frozen=True):
 class ChatCompleter(Completer):
     """`answers` are those of the question that is asked, if one is."""
 
-    def __init__(self, sources: Callable[[], Sources], answers: Callable[[], tuple[str, ...]]) -> None:
+    def __init__(self, sources: Callable[[], NameSources], answers: Callable[[], tuple[str, ...]]) -> None:
         self._sources = sources
         self._answers = answers
 
@@ -68,7 +68,7 @@ class ChatCompleter(Completer):
             return [*_fitting(before, _commands())]
         return [*_fitting(rest, await self._words(command.lower(), sources))]
 
-    async def _words(self, command: str, sources: Sources) -> list[Named]:
+    async def _words(self, command: str, sources: NameSources) -> list[Named]:
         known = COMMANDS.get(command)
         words = [
             Named(f"{word} " if each.takes else word, each.help)

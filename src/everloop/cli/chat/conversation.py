@@ -17,7 +17,7 @@ from ..chat_view.theme import theme_named
 from ..here import Enclosed, Here
 from ..times import clock
 from .attention import Attention
-from .completion import Named, Sources
+from .completion import Named, NameSources
 from .display import ChatDisplay
 from .keyboard import PROMPT
 from .mentions import mentioned
@@ -38,7 +38,7 @@ async def talk_in(chat: RichChat, arguments: argparse.Namespace, session: str) -
         if arguments.resume and (row := await agent.latest()):
             session = row.session
         await check_whose(agent, session)
-        conversation = Conversation(chat, agent, session)
+        conversation = RichConversation(chat, agent, session)
         preapproved = arguments.approvals == "allow"
         attended = arguments.approvals in (None, "ask")
         here = Here(
@@ -61,7 +61,7 @@ async def talk_in(chat: RichChat, arguments: argparse.Namespace, session: str) -
             await conversation.end()
 
 
-class Conversation:
+class RichConversation:
     """What joins the drawn parts of a chat and an open house."""
 
     def __init__(self, chat: RichChat, agent: Agent, session: str) -> None:
@@ -84,7 +84,7 @@ class Conversation:
         scene.live, scene.drain = self.display.live, self.display.drain
         scene.moves = lambda: self.display.is_moving
         scene.status = self._status_text
-        scene.sources = Sources(self._sessions, self._branches, self._models, self._skills, self._folders)
+        scene.sources = NameSources(self._sessions, self._branches, self._models, self._skills, self._folders)
         chat.keyboard.turned = self._turned
         chat.keyboard.asked = self._asked
         chat.keyboard.popped = self.display.typed

@@ -6,6 +6,7 @@ Pieces of an answer are gathered and shaped once for each drawing, however many 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from textwrap import fill
 from typing import assert_never
 
 from ...ports.events import (
@@ -104,11 +105,11 @@ class ChatDisplay:
         self._print(f"{markdown.feed(text)}{markdown.close()}")
 
     def note(self, text: str) -> None:
-        self._print(self.theme.paint_lines(visible(text), "note"))
+        self._print(self.theme.paint_lines(self._wrapped(text), "note"))
 
     def tell(self, text: str) -> None:
         if text:
-            self._print(visible(text))
+            self._print(self._wrapped(text))
 
     def ask(self, text: str) -> None:
         self._print(self.theme.paint_lines(visible(text), "question"))
@@ -145,6 +146,12 @@ class ChatDisplay:
         self._status = ""
         self._since = 0.0
         self._touch()
+
+    def _wrapped(self, text: str) -> str:
+        """What cannot steer the terminal, in lines that end between words."""
+        width = max(8, self._width())
+        lines = visible(text).split("\n")
+        return "\n".join(fill(line, width, break_on_hyphens=False) if len(line) > width else line for line in lines)
 
     def _print(self, text: str) -> None:
         """After all that came before it."""

@@ -55,7 +55,7 @@ class Display(Protocol):
         """Nothing more comes of it."""
 
 
-class Lines(Protocol):
+class TypedLines(Protocol):
     """What is typed. `with lines:` for as long as somebody may type."""
 
     confirms_leaving: bool  # whether it has asked already, when it says that somebody wants to leave

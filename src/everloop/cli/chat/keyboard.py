@@ -19,7 +19,7 @@ Take = Callable[[str, bool], None]
 
 
 class Keyboard:
-    """The Lines of the rich chat."""
+    """The TypedLines of the rich chat."""
 
     confirms_leaving = True
     begun = ""  # stands below whatever is shown, by itself

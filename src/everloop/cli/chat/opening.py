@@ -25,7 +25,7 @@ from ...settings import home_of
 from ..screen import Screen
 from ..session_key import DIRECT, session_key
 from ..terminal import WrongUse
-from .completion import ChatCompleter, Sources
+from .completion import ChatCompleter, NameSources
 from .folding import Folded
 from .history import FILE, TypedHistory
 from .keyboard import Keyboard
@@ -44,7 +44,7 @@ class Before:
         self.status: Callable[[int], str] = lambda cells: OPENING[:cells]
         self.drain: Callable[[], None] = lambda: None
         self.moves: Callable[[], bool] = lambda: False
-        self.sources = Sources()
+        self.sources = NameSources()
 
 
 class RichChat:
