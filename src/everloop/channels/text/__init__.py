@@ -10,10 +10,10 @@ A part has its text and the same without markup, for a platform that refuses the
 from collections.abc import Mapping, Sequence
 
 from ...ports.channel import Rendered, Unit
+from ...readings.half_markdown import finished
 from .cutting import Cutter
 from .dialect import PLAIN, TextDialect, length
 from .discord import DISCORD
-from .drafts import finished
 from .html import EMAIL, MATRIX
 from .reading import read
 from .slack import SLACK

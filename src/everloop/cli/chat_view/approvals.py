@@ -9,7 +9,7 @@ from ...ports.permission import Approval
 from ...readings.questions import asked_of
 from ...readings.visible import visible
 from .diffs import Reading, coloured, coloured_line, diff_of_call
-from .inked import Inked, cut, painted
+from .inked import whole_rows
 from .theme import Theme
 
 LONG = 40  # lines after which whoever is asked is told that there is more above
@@ -21,18 +21,16 @@ def question(approval: Approval, theme: Theme, width: int, read: Reading | None 
     """Never shortened. With `read`, which returns what a file of the workspace holds, a call that would change one is
     shown with its change, too."""
     first, *rest = visible(asked_of(approval)).split("\n")
-    lines = _whole(first, "question", theme, width)
+    lines = whole_rows(first.expandtabs(4), "question", theme, width)
     for line in rest:
-        lines += coloured_line(line, theme, width) if approval.held else _whole(line, "", theme, width)
+        lines += (
+            coloured_line(line, theme, width) if approval.held else whole_rows(line.expandtabs(4), "", theme, width)
+        )
     if change := _change(approval, read):
         lines += [theme.paint("What would change:", "question"), *coloured(change, theme, width).split("\n")]
     if len(lines) > LONG:
         lines.append(theme.paint(f"(this question has {len(lines):,} lines: scroll up to see all of it)", "warning"))
     return "\n".join(lines)
-
-
-def _whole(line: str, style: str, theme: Theme, width: int) -> list[str]:
-    return [painted(each, theme) for each in cut([Inked(line.expandtabs(4), style)], max(8, width))]
 
 
 def _change(approval: Approval, read: Reading | None) -> str | None:

@@ -9,9 +9,8 @@ import copy
 import re
 from collections.abc import Callable
 
-from ..cells import cells
 from .containers import DEEPEST, NestedIn, Numbers, QuotedIn, prefix, read_item
-from .leaves import Code, Leaf, Paragraph, Room, TableBlock, text_lines
+from .leaves import Code, LeafBlock, Paragraph, Room, TableBlock, text_lines
 from .tables import is_delimiters
 from .theme import Theme
 
@@ -32,7 +31,7 @@ class Blocks:
         self._inside: list[QuotedIn | NestedIn] = []
         self._before: list[QuotedIn | NestedIn] | None = None  # what the last shown block was inside of
         self._numbers = Numbers()
-        self._leaf: Leaf | None = None
+        self._leaf: LeafBlock | None = None
         self._fence = ""  # what closes the code that is open
         self._indent = 0  # of its opening
         self._blank = False  # an empty line since the last block began
@@ -127,7 +126,7 @@ class Blocks:
         assert isinstance(paragraph, Paragraph)
         if found := _UNDERLINE.fullmatch(rest):
             lines, paragraph.lines = paragraph.lines, []
-            self._leaf = None
+            self._leaf, self._gap = None, True
             self._show_heading("\n".join(lines), 1 if found[1][0] == "=" else 2)
             return True
         if not is_delimiters(rest, paragraph.lines[-1]):
@@ -174,6 +173,8 @@ class Blocks:
     def _begin(self, rest: str) -> None:
         if not rest.strip():
             return  # an item that has nothing yet
+        for each in self._inside:
+            each.is_empty = False
         self._numbers.begin(len(self._inside))
         self._gap, self._blank = self._blank, False
         if _indent(rest) >= 4:
@@ -194,11 +195,12 @@ class Blocks:
     def _show_heading(self, text: str, level: int) -> None:
         style = f"heading{min(level, 3)}"
         marks = "" if self._theme.code(style) else f"{'#' * level} "
-        self._show(text_lines(f"{text}", self._room(), style) if not marks else text_lines(marks + text, self._room()))
+        self._show(text_lines(marks + text, self._room(), style))
 
     def _close_leaf(self) -> None:
         leaf, self._leaf, self._fence = self._leaf, None, ""
         if leaf:
+            self._blank = self._blank or (isinstance(leaf, Code) and leaf.ends_blank)
             self._show(leaf.close(self._room()))
 
     def _end(self, matched: int) -> None:
@@ -239,6 +241,3 @@ def _starts(rest: str) -> bool:
 def _indent(text: str) -> int:
     found = _INDENT.match(text)
     return found.end() if found else 0
-
-
-__all__ = ["Blocks", "cells"]

@@ -14,6 +14,7 @@ _TASK = re.compile(r"\[([ xX])\] +(?=\S)")
 
 class QuotedIn:
     waits = False
+    is_empty = False
     cells = 2
 
     def goes_on(self, text: str, at: int) -> int:
@@ -28,10 +29,11 @@ class QuotedIn:
 class NestedIn:
     """An item. `indent` is what its further lines begin with; `goes_on_at` where its first line goes on."""
 
-    def __init__(self, mark: str, indent: int, goes_on_at: int) -> None:
+    def __init__(self, mark: str, indent: int, goes_on_at: int, is_empty: bool) -> None:
         self.kind = mark[-1]
         self.number = int(mark[:-1]) if mark[:-1] else None
         self.task = ""
+        self.is_empty = is_empty  # it has no text yet
         self.waits = True  # its mark has not been shown
         self.goes_on_at = goes_on_at
         self._indent = indent
@@ -42,6 +44,8 @@ class NestedIn:
 
     def goes_on(self, text: str, at: int) -> int:
         if _BLANK.match(text, at):
+            if self.is_empty:
+                return -1
             return min(len(text), at + self._indent)
         return at + self._indent if text.startswith(" " * self._indent, at) else -1
 
@@ -67,7 +71,7 @@ def read_item(text: str, at: int, interrupts: bool) -> NestedIn | None:
     spaces = len(found[5] or "")
     after = 1 if is_empty or spaces > 4 else spaces
     start = found.end(2) + after
-    item = NestedIn(found[2], start - at, min(start, len(text)))
+    item = NestedIn(found[2], start - at, min(start, len(text)), is_empty)
     if task := _TASK.match(text, item.goes_on_at):
         item.task = "☐" if task[1] == " " else "☑"
         item.goes_on_at = task.end()

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 import msgspec
 
 from ...readings.held import compared
 from ...readings.visible import in_one_line, visible
-from .inked import Inked, Line, cut, painted
+from .inked import Inked, Line, cut, painted, whole_rows
 from .theme import Theme
 
 AROUND = 3  # lines before and after a change
@@ -17,48 +16,47 @@ _COMPARED = 2_000  # changed lines that are compared with each other; beyond the
 _LINE_COMPARED = 400  # letters of a line of which the words are compared
 _ALIKE = 0.5  # of two lines, so that what differs in them is worth showing
 _WORDS = re.compile(r"\w+|\s+|[^\w\s]")
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@.*")
 _EMPTY_END = "\\ No newline at end of file"
 Reading = Callable[[str], str | None]
 
 
-class Row(NamedTuple):
-    """A line of a diff: `sign` is a space, + or -, or @ before lines that are left out."""
+class DiffRow(NamedTuple):
+    """A line of a diff: `sign` is a space, + or -, or @ for lines that are left out."""
 
     sign: str
-    before: int
-    after: int
+    number: int
     text: str
 
 
-def diff(before: str, after: str, path: str, theme: Theme, width: int) -> str:
-    """The change in colours, headed by the path and how many lines were added and removed; "" if there is none."""
-    rows = list(rows_of(before, after))
+def diff(before: str, after: str, path: str, theme: Theme, width: int, first: int = 1) -> str:
+    """The change in colours, headed by the path and how many lines were added and removed; "" if there is none.
+    `first` is the number of the first line of both."""
+    rows = list(rows_of(before, after, first))
     if not rows:
         return ""
     return "\n".join([headline(path, rows, theme), *shown_rows(rows, theme, width)])
 
 
-def headline(path: str, rows: Sequence[Row], theme: Theme) -> str:
-    added, removed = (sum(row.sign == sign for row in rows) for sign in "+-")
-    counts = [theme.paint(f"+{added:,}", "added")] * bool(added) + [theme.paint(f"-{removed:,}", "removed")] * bool(
-        removed
-    )
-    return " ".join([theme.paint(in_one_line(path), "bold"), *counts])
+def headline(path: str, rows: Sequence[DiffRow], theme: Theme) -> str:
+    parts = [theme.paint(in_one_line(path), "bold")]
+    for sign, style in ("+", "added"), ("-", "removed"):
+        if many := sum(row.sign == sign and row.text != _EMPTY_END for row in rows):
+            parts.append(theme.paint(f"{sign}{many:,}", style))
+    return " ".join(parts)
 
 
-def rows_of(before: str, after: str) -> Iterator[Row]:
+def rows_of(before: str, after: str, first: int = 1) -> Iterator[DiffRow]:
     old, new = _lines(before), _lines(after)
     last = 0
     for group in _groups(old, new):
-        if (last and group[0][1] > last) or (not last and group[0][1] > 0):
-            yield Row("@", group[0][1], group[0][3], "")
+        if group[0][1] > last:
+            yield DiffRow("@", 0, "")
         for kind, a, b, c, d in group:
             if kind == "equal":
-                yield from (Row(" ", a + at + 1, c + at + 1, text) for at, text in enumerate(old[a:b]))
+                yield from (DiffRow(" ", c + at + first, text) for at, text in enumerate(old[a:b]))
             else:
-                yield from (Row("-", a + at + 1, 0, text) for at, text in enumerate(old[a:b]))
-                yield from (Row("+", 0, c + at + 1, text) for at, text in enumerate(new[c:d]))
+                yield from (DiffRow("-", a + at + first, text) for at, text in enumerate(old[a:b]))
+                yield from (DiffRow("+", c + at + first, text) for at, text in enumerate(new[c:d]))
         last = group[-1][2]
 
 
@@ -85,6 +83,8 @@ def _groups(old: list[str], new: list[str]) -> Iterator[list[Opcode]]:
     if max(len(old), len(new)) - start - end > _COMPARED:
         yield _whole(a, b, start - first, end - last, first)
         return
+    from difflib import SequenceMatcher  # only a change needs it
+
     for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(AROUND):
         yield [(kind, i + first, j + first, k + first, m + first) for kind, i, j, k, m in group]
 
@@ -98,8 +98,8 @@ def _whole(a: list[str], b: list[str], before: int, after: int, first: int) -> l
     ]
 
 
-def shown_rows(rows: Sequence[Row], theme: Theme, width: int) -> list[str]:
-    digits = len(str(max((max(row.before, row.after) for row in rows), default=0)))
+def shown_rows(rows: Sequence[DiffRow], theme: Theme, width: int) -> list[str]:
+    digits = len(str(max((row.number for row in rows), default=0)))
     shown: list[str] = []
     at = 0
     while at < len(rows):
@@ -116,7 +116,7 @@ def shown_rows(rows: Sequence[Row], theme: Theme, width: int) -> list[str]:
     return shown
 
 
-def _with_words(rows: Sequence[Row]) -> Iterator[tuple[Row, Line]]:
+def _with_words(rows: Sequence[DiffRow]) -> Iterator[tuple[DiffRow, Line]]:
     """Removed and added lines, with what differs between two that stand for each other."""
     removed, added = ([row for row in rows if row.sign == sign] for sign in "-+")
     pairs = dict[int, tuple[Line, Line]]()
@@ -133,6 +133,8 @@ def _with_words(rows: Sequence[Row]) -> Iterator[tuple[Row, Line]]:
 def _compared(one: str, other: str) -> tuple[Line, Line] | None:
     if max(len(one), len(other)) > _LINE_COMPARED:
         return None
+    from difflib import SequenceMatcher
+
     a, b = _WORDS.findall(one), _WORDS.findall(other)
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     if matcher.ratio() < _ALIKE:
@@ -146,10 +148,12 @@ def _compared(one: str, other: str) -> tuple[Line, Line] | None:
     return left, right
 
 
-def _row(row: Row, inks: Line, digits: int, theme: Theme, width: int) -> list[str]:
+def _row(row: DiffRow, inks: Line, digits: int, theme: Theme, width: int) -> list[str]:
     if row.sign == "@":
         return [theme.paint(f"{'⋮':>{digits}}", "number")]
-    number = theme.paint(f"{row.after or row.before:>{digits}}", "number")
+    if row.text == _EMPTY_END:
+        return [theme.paint(f"{' ' * (digits + 3)}{_EMPTY_END}", "note")]
+    number = theme.paint(f"{row.number:>{digits}}", "number")
     style = {"+": "added", "-": "removed"}.get(row.sign, "")
     first, *further = cut(inks, max(8, width - digits - 3))
     head = f"{number} {theme.paint(row.sign, style)} {painted(first, theme)}".rstrip(" ")
@@ -170,7 +174,7 @@ def coloured_line(text: str, theme: Theme, width: int) -> list[str]:
         style = "bold"
     else:
         style = {"+": "added", "-": "removed", "@": "hunk"}.get(text[:1], "")
-    return [painted(line, theme) for line in cut([Inked(text.expandtabs(4), style)], max(8, width))]
+    return whole_rows(text.expandtabs(4), style, theme, width)
 
 
 def diff_of_call(tool: str, args: str, read: Reading) -> str | None:

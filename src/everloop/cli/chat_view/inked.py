@@ -1,12 +1,13 @@
 """Text with its looks, and how it is broken into lines of so many cells."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..cells import cells, taking
+from ..cells import cells, parts
 from .theme import Theme
 
+GOES_ON = "  ↪ "
 _WORDS = re.compile(r"\n| +|[^ \n]+")
 
 
@@ -36,9 +37,11 @@ def length(line: Iterable[Inked]) -> int:
     return sum(cells(each.text) for each in line)
 
 
-def wrap(inks: Iterable[Inked], room: int) -> list[Line]:
+def wrap(inks: Sequence[Inked], room: int) -> list[Line]:
     """Lines of at most so many cells, broken at spaces, and within a word only if it is longer than a line or has
     letters of two cells, between which one may break anywhere. One that is too wide for any line stands alone."""
+    if len(inks) == 1 and len(inks[0].text) <= room and inks[0].text.isascii() and "\n" not in inks[0].text:
+        return [[*inks]]
     wrapping = _Wrapping(max(1, room))
     for each in inks:
         wrapping.add(each)
@@ -50,16 +53,22 @@ def cut(inks: Line, room: int) -> list[Line]:
     lines: list[Line] = [[]]
     used = 0
     for text, style, href in inks:
-        while text:
-            fits = taking(text, room - used) or (0 if used else 1)
-            if fits:
-                lines[-1].append(Inked(text[:fits], style, href))
-                used += cells(text[:fits])
-                text = text[fits:]
-            if text:
+        for at, part in enumerate(parts(text, room, room - used)):
+            if at:
                 lines.append([])
                 used = 0
+            if part:
+                lines[-1].append(Inked(part, style, href))
+                used += cells(part)
     return lines
+
+
+def whole_rows(line: str, style: str, theme: Theme, width: int) -> list[str]:
+    """A line of which every letter counts. Rows with which it goes on are marked: else one of them could be taken for
+    a line of its own, by which a long line would say something else."""
+    first, *further = parts(line, max(8, width - len(GOES_ON)), max(8, width)) if line else [""]
+    mark = theme.paint(GOES_ON, "note")
+    return [theme.paint(first, style), *(mark + theme.paint(part, style) for part in further)]
 
 
 class _Wrapping:
@@ -119,15 +128,12 @@ class _Wrapping:
         elif self._used:
             self._end_line()
         for text, style, href in self._word:
-            while text:
-                fits = taking(text, self._room - self._used)
-                if not fits and self._used:
+            for at, part in enumerate(parts(text, self._room, self._room - self._used)):
+                if at:
                     self._end_line()
-                    continue
-                fits = fits or 1
-                self._put(Inked(text[:fits], style, href))
-                self._used += cells(text[:fits])
-                text = text[fits:]
+                if part:
+                    self._put(Inked(part, style, href))
+                    self._used += cells(part)
 
     def _put(self, ink: Inked) -> None:
         if self._line:

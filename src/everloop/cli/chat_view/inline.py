@@ -3,7 +3,7 @@ after it was read."""
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ...readings.visible import visible
@@ -15,15 +15,23 @@ if TYPE_CHECKING:
 
 _MARKS = re.compile(r"[*_`\[\]<&\\~!]|://")
 _ADDRESS = re.compile(r"(https?://[^\s<>\"'`]*[^\s<>\"'`.,;:!?)\]}*_])")
+_SHORT = 200  # letters
 _STYLES = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
-def inked(text: str) -> list[Inked]:
+def inked(text: str) -> tuple[Inked, ...]:
     """The runs of a paragraph; line ends stay line ends."""
     if not _MARKS.search(text):
-        return [Inked(text)]
+        return (Inked(text),)
+    return _short(text) if len(text) < _SHORT else _parsed(text)
+
+
+def _parsed(text: str) -> tuple[Inked, ...]:
     (whole,) = _parser().parseInline(text)
-    return [each for each in _runs(whole.children or []) if each.text]
+    return tuple(each for each in _runs(whole.children or []) if each.text)
+
+
+_short = lru_cache(maxsize=512)(_parsed)  # cells of a table are drawn again and again while it grows
 
 
 @cache
@@ -39,15 +47,15 @@ def _parser() -> "MarkdownIt":
 
 def _runs(tokens: "list[Token]") -> Iterator[Inked]:
     styles: list[str] = []
-    href, label = "", ""
+    href = label = title = ""
     for token in tokens:
         kind = token.type
         if kind == "link_open":
-            href, label = visible(str(token.attrs.get("href", ""))), ""
+            href, title, label = _attribute(token, "href"), _attribute(token, "title"), ""
             styles.append("link")
         elif kind == "link_close":
             styles.remove("link")
-            yield from _address(href, label)
+            yield from _address(href, label, title)
             href = ""
         elif kind.endswith("_open"):
             styles.append(_STYLES[kind[:-5]])
@@ -58,7 +66,11 @@ def _runs(tokens: "list[Token]") -> Iterator[Inked]:
             label += text
             yield from _looking(text, kind, " ".join(styles), href)
             if kind == "image":
-                yield from _address(visible(str(token.attrs.get("src", ""))), text)
+                yield from _address(_attribute(token, "src"), text, _attribute(token, "title"))
+
+
+def _attribute(token: "Token", name: str) -> str:
+    return visible(str(token.attrs.get(name, ""))).expandtabs(4)
 
 
 def _said(token: "Token") -> str:
@@ -79,9 +91,9 @@ def _looking(text: str, kind: str, style: str, href: str) -> Iterator[Inked]:
             yield Inked(part, f"{style} link".strip() if at % 2 else style, part if at % 2 else "")
 
 
-def _address(href: str, label: str) -> Iterator[Inked]:
+def _address(href: str, label: str, title: str) -> Iterator[Inked]:
     """Where a link leads, unless that is what it says."""
-    if href and label.strip() not in (href, href.removeprefix("mailto:")):
+    if title or (href and label.strip() not in (href, href.removeprefix("mailto:"))):
         yield Inked(" (")
         yield Inked(href.replace(" ", "%20"), "address", href)
-        yield Inked(")")
+        yield Inked(f"{' ' * bool(href)}“{title}”)" if title else ")")

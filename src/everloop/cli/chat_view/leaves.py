@@ -7,7 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..cells import cells, taking
+from ...readings.half_markdown import finished
+from ..cells import parts
 from .highlight import highlighted
 from .inked import Inked, painted, wrap
 from .inline import inked
@@ -15,6 +16,7 @@ from .tables import Grid, alignments, cells_of
 from .theme import Theme
 
 LONG_PARAGRAPH = 8_000  # letters
+LONGEST_PARSED = 32_000  # letters; beyond, marks in it are shown as they are
 LONG_CODE = 400  # lines
 LONG_TABLE = 200  # rows
 
@@ -28,7 +30,7 @@ class Room(Struct, frozen=True):
     draft: bool = False
 
 
-class Leaf(Protocol):
+class LeafBlock(Protocol):
     def is_long(self) -> bool:
         """Whether some of it is to be let go, by `release`."""
 
@@ -38,7 +40,7 @@ class Leaf(Protocol):
     def close(self, room: Room) -> list[str]:
         """What is left of it."""
 
-    def tail(self, rows: int) -> "Leaf":
+    def tail(self, rows: int) -> "LeafBlock":
         """Another one that looks the same in its last rows, for a draft."""
 
 
@@ -64,13 +66,14 @@ class Paragraph:
         return text_lines("\n".join(self.lines), room) if self.lines else []
 
     def tail(self, rows: int) -> "Paragraph":
-        return Paragraph(self.lines[:])
+        return Paragraph(self.lines[-rows:])  # each line takes a row or more
 
 
 def text_lines(text: str, room: Room, style: str = "") -> list[str]:
-    inks = inked(text)
+    text = finished(text) if room.draft else text
+    inks = inked(text) if len(text) <= LONGEST_PARSED else (Inked(text),)
     if style:
-        inks = [Inked(each.text, f"{style} {each.style}".strip(), each.href) for each in inks]
+        inks = tuple(Inked(each.text, f"{style} {each.style}".strip(), each.href) for each in inks)
     return [painted(line, room.theme) for line in wrap(inks, room.cells)]
 
 
@@ -79,6 +82,7 @@ class Code:
 
     def __init__(self, opening: str = "", language: str = "") -> None:
         self._opening = opening
+        self._is_fenced = bool(opening)
         self._language = language
         self._lines: list[str] = []
         self.closing = ""
@@ -94,18 +98,20 @@ class Code:
         released, self._lines = self._lines[:end], self._lines[end:]
         return [*self._begin(room), *self._shown(released, room)]
 
+    @property
+    def ends_blank(self) -> bool:
+        """Whether an empty line follows that may as well be what stands between two blocks."""
+        return not self._is_fenced and bool(self._lines) and not self._lines[-1]
+
     def close(self, room: Room) -> list[str]:
-        while not self._opening_or_closing() and self._lines and not self._lines[-1]:
+        while self.ends_blank:
             self._lines.pop()
         shown = [*self._begin(room), *self._shown(self._lines, room)]
         return [*shown, room.theme.paint(self.closing, "fence")] if self.closing else shown
 
-    def _opening_or_closing(self) -> str:
-        return self._language or self._opening or self.closing
-
     def _begin(self, room: Room) -> list[str]:
         opening, self._opening = self._opening, ""
-        return broken([room.theme.paint(opening, "fence")], room) if opening else []
+        return [room.theme.paint(line, "fence") for line in broken([opening], room)] if opening else []
 
     def _shown(self, lines: list[str], room: Room) -> list[str]:
         if room.draft:
@@ -114,6 +120,7 @@ class Code:
 
     def tail(self, rows: int) -> "Code":
         short = Code("" if len(self._lines) > rows else self._opening, self._language)
+        short._is_fenced = self._is_fenced
         short._lines = self._lines[-rows:]
         short.closing = self.closing
         return short
@@ -132,14 +139,7 @@ def broken(lines: list[str], room: Room) -> list[str]:
     that it is one line when somebody copies it."""
     if not room.draft:
         return lines
-    shown = []
-    for line in lines:
-        while cells(line) > room.cells:
-            at = taking(line, room.cells) or 1
-            shown.append(line[:at])
-            line = line[at:]
-        shown.append(line)
-    return shown
+    return [part for line in lines for part in (parts(line, room.cells) if line else [""])]
 
 
 class TableBlock:

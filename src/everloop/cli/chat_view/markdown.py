@@ -7,6 +7,7 @@ from .blocks import Blocks
 from .theme import Theme
 
 TAB = 4
+_STEP = 4_096  # letters
 
 
 class StreamedMarkdown:
@@ -33,6 +34,8 @@ class StreamedMarkdown:
 
     def live(self, rows: int) -> str:
         """The last rows of the block that still grows, without a newline at the end."""
+        if rows < 1:
+            return ""
         draft = self._blocks.draft(rows)
         shown = draft.line(_clean(self._last(rows * self._width()))) if self._pending else []
         return "\n".join([*shown, *draft.close()][-rows:])
@@ -44,14 +47,10 @@ class StreamedMarkdown:
         return _joined([*shown, *self._blocks.close()])
 
     def _last(self, letters: int) -> str:
-        """As much of the line that has not ended as can be seen of it."""
-        taken, total = [], 0
-        for piece in reversed(self._pending):
-            taken.append(piece)
-            total += len(piece)
-            if total > 2 * letters:
-                break
-        return "".join(reversed(taken))
+        """As much of the line that has not ended as can be seen of it. Where it is cut does not move with each piece,
+        or all of it would be broken into other lines."""
+        self._pending = ["".join(self._pending)]
+        return self._pending[0][max(0, len(self._pending[0]) - letters) // _STEP * _STEP :]
 
 
 def _clean(line: str) -> str:

@@ -77,8 +77,9 @@ class Grid:
         bar = theme.paint(_BETWEEN, "border")
         lines = []
         for parts in zip_longest(*wrapped, fillvalue=[]):
-            shown = [self._cell(at, part, theme) for at, part in enumerate(parts)]
-            lines.append(bar.join(shown).rstrip())
+            last = max((at for at, part in enumerate(parts) if part), default=0)
+            shown = [self._cell(at, part, theme) for at, part in enumerate(parts[: last + 1])]
+            lines.append(bar.join(shown).rstrip(" "))
         return lines
 
     def _cell(self, at: int, line: Line, theme: Theme) -> str:
@@ -92,7 +93,8 @@ class Grid:
         lines = [theme.paint("─" * min(self._room, 10), "border")]
         for name, cell in zip_longest(self._head, row, fillvalue=()):
             named = [Inked(each.text, f"{each.style} head".strip(), each.href) for each in name]
-            lines += [painted(line, theme) for line in wrap([*named, Inked(": "), *cell], self._room)]
+            both = [*named, Inked(": "), *cell] if named else cell
+            lines += [painted(line, theme) for line in wrap(both, self._room)]
         return lines
 
 

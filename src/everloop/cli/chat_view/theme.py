@@ -10,7 +10,7 @@ from .palettes import PALETTES
 
 RESET = "\x1b[0m"
 THEMES = tuple(PALETTES)
-_CLEAN = re.compile(r"(?:https?://|mailto:)[!-~]{1,2000}")
+_CLEAN = re.compile(r"(?:https?://|mailto:)[\w:/?#\[\]@!$&'()*+,;=.~%-]{1,2000}", re.ASCII)
 _COLOUR = re.compile(r"(?:^|;)(?:[34]8;5;\d+|(?:[34]|9|10)[0-7])(?=;|$)")
 
 
@@ -65,5 +65,5 @@ def without_colour(code: str) -> str:
 
 
 def dimmed(text: str, theme: Theme) -> str:
-    """What a model thinks before it speaks."""
+    """What a model thinks before it speaks, each line by itself."""
     return theme.paint_lines(visible(text).expandtabs(4), "reasoning")

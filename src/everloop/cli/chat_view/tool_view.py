@@ -1,5 +1,6 @@
 """A call of a tool: what is called, what it says while it runs, and what stays of it."""
 
+import re
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -8,15 +9,16 @@ import msgspec
 
 from ...readings.tool_hints import tool_hint
 from ...readings.visible import in_one_line, visible
-from ..cells import beginning
+from ..cells import beginning, parts
 from .diffs import Reading, coloured, diff
 from .theme import Theme
 
-HEAD, TAIL = 6, 6  # lines of an output that stay
-FOLDED = HEAD + TAIL + 3  # lines that are not worth folding
+LONG_OUTPUT, LONG_CHANGE = 12, 80  # lines that stay of what is longer
+SPARE = 3  # lines that are not worth folding
 KEPT = 400  # lines that are remembered while it runs
 LONGEST = 2_000  # letters of a line that are shown
 _INDENT = "  "
+_AT_LINE = re.compile(r" at line (\d{1,9})\.")
 _MARKS = {"done": "✓", "handed": "→", "denied": "✗", "failed": "✗", "unknown": "?", "cancelled": "■"}
 _TOLD = {
     "denied": "not allowed",
@@ -55,7 +57,7 @@ class ToolView:
     def output(self, text: str) -> None:
         """More of what it says."""
         *ended, last = (self._open + text).split("\n")
-        self._open = last[-KEPT * LONGEST :]
+        self._open = last[:LONGEST]
         self._lines.extend(line.removesuffix("\r")[:LONGEST] for line in ended)
         self._count += len(ended)
 
@@ -94,30 +96,41 @@ class ToolView:
         return f"{mark_and_name} {theme.paint(beginning(what, room), 'args')}" if what and room > 4 else mark_and_name
 
     def _change(self, text: str) -> str:
-        """The change that a call has made, if it is known."""
+        """The change that a call has made, if it has made one and that is known."""
+        if text.endswith("nothing was changed."):
+            return ""
         given, path = self._given, self._given.get("path")
         theme, width = self._theme, self._width() - len(_INDENT)
         match self._tool, given:
             case "edit_file", {"old_text": str(old), "new_text": str(new)} if isinstance(path, str):
-                shown = diff(*self._whole(old, new), path, theme, width)
+                shown = self._edit(old, new, path, text)
             case "write_file", {"content": str(content)} if isinstance(path, str) and self._before is not None:
                 shown = diff(self._before, content, path, theme, width)
             case "apply_patch", {"patch": str(patch)}:
                 shown = coloured(patch.strip("\n"), theme, width)
             case _:
                 return ""
-        note = theme.paint(in_one_line(text), "note")
-        return indented("\n".join(filter(None, (fold(shown, theme), note))))
+        head, left_out, tail = folded(shown.split("\n") if shown else [], LONG_CHANGE)
+        note = [theme.paint(left_out, "note")] if left_out else []
+        return indented([*head, *note, *tail, *self._rows([text], "note")])
 
-    def _whole(self, old: str, new: str) -> tuple[str, str]:
-        before = self._before
-        if before is None or before.count(old) != 1:
-            return old, new
-        return before, before.replace(old, new)
+    def _edit(self, old: str, new: str, path: str, told: str) -> str:
+        """With the lines around it, if the file is known, else with the number that the tool has told."""
+        theme, width, before = self._theme, self._width() - len(_INDENT), self._before or ""
+        if before.count(old) == 1:
+            return diff(before, before.replace(old, new), path, theme, width)
+        found = _AT_LINE.search(told)
+        return diff(old, new, path, theme, width, first=int(found[1]) if found else 1)
 
     def _folded(self, text: str, style: str = "output") -> str:
-        lines = "\n".join(_clean(line) for line in visible(text).rstrip("\n").split("\n"))
-        return indented(fold(self._theme.paint_lines(lines, style), self._theme)) if lines.strip() else ""
+        head, left_out, tail = folded(text.rstrip("\n").split("\n"), LONG_OUTPUT) if text.strip() else ([], "", [])
+        note = [self._theme.paint(left_out, "note")] if left_out else []
+        return indented([*self._rows(head, style), *note, *self._rows(tail, style)])
+
+    def _rows(self, lines: list[str], style: str) -> list[str]:
+        room = max(8, self._width() - len(_INDENT))
+        rows = (row for line in lines for row in parts(_clean(line) or " ", room))
+        return [self._theme.paint(row.rstrip(), style) for row in rows]
 
     def _fit(self, line: str) -> str:
         return beginning(line, self._width())
@@ -138,21 +151,19 @@ def called(tool: str, given: dict[str, Any], args: str) -> str:
             )
         case _:
             what = next((value if isinstance(value, str) else _json(value) for value in given.values()), "")
-    name = tool.removeprefix("mcp_")
-    return in_one_line(f"{name} {what}" if given else tool_hint(tool, args)).strip()
+    return in_one_line(f"{tool} {what}" if given else tool_hint(tool, args)).strip()
 
 
-def fold(text: str, theme: Theme) -> str:
-    """The head and the tail of a text of many lines, with how many there are between."""
-    lines = text.split("\n")
-    if len(lines) <= FOLDED:
-        return text
-    between = theme.paint(f"… {len(lines) - HEAD - TAIL:,} more lines", "note")
-    return "\n".join([*lines[:HEAD], between, *lines[-TAIL:]])
+def folded(lines: list[str], most: int) -> tuple[list[str], str, list[str]]:
+    """The head and the tail of more lines than these, and what is said between them."""
+    if len(lines) <= most + SPARE:
+        return lines, "", []
+    tail = most // 2
+    return lines[: most - tail], f"… {len(lines) - most:,} more lines", lines[-tail:]
 
 
-def indented(text: str) -> str:
-    return "\n".join(f"{_INDENT}{line}" for line in text.split("\n"))
+def indented(rows: list[str]) -> str:
+    return "\n".join(f"{_INDENT}{row}" if row else "" for row in rows)
 
 
 def _decoded(args: str) -> dict[str, Any]:
@@ -175,4 +186,5 @@ def _json(value: Any) -> str:
 
 
 def _clean(line: str) -> str:
-    return visible(line[:LONGEST]).expandtabs(8)
+    shown = line if len(line) <= LONGEST else f"{line[:LONGEST]}… ({len(line):,} letters)"
+    return visible(shown.removesuffix("\r")).expandtabs(8)
