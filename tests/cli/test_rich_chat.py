@@ -301,3 +301,36 @@ async def test_two_chats_of_a_session_notice_each_other(person, model, terminal)
         await terminal.shows("the other chat of this session is closed")
     terminal.send("\x04")
     await leaves(terminal)
+
+
+async def test_an_editor_pictures_signs_and_no_colour(person, model, tmp_path):
+    """By programs of the machine: an editor, and what fetches from the clipboard."""
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\ntest -t 0 && printf "%s and edited" "$(cat "$1")" > "$1"\n')
+    fetch = tmp_path / "wl-paste"
+    fetch.write_text("#!/bin/sh\nprintf '\\211PNG\\r\\n\\032\\n'\n")
+    for each in (editor, fetch):
+        each.chmod(0o755)
+    person.environment |= {"VISUAL": str(editor), "NO_COLOR": "1", "EVERLOOP_TERMINAL__NOTIFY_SECONDS": "0"}
+    person.environment |= {"EVERLOOP_TERMINAL__NOTIFY": "osc9"}
+    model.play(count)
+    async with RichTerminal(person) as terminal:
+        await terminal.shows("everloop, custom/scripted")
+        terminal.send("typed\x18\x05")
+        await terminal.shows("> typed and edited")
+        terminal.send("\r")
+        await terminal.shows("answer 1")
+        assert asked_in(model.prompts[-1]) == ["typed and edited"]
+        await terminal.until(lambda: b"\x1b]9;everloop has answered\x07" in terminal.raw)
+        assert b"\x1b[3" not in terminal.raw  # none of the sixteen colours
+        terminal.send("\x16")
+        await terminal.shows("a picture cannot be fetched from the clipboard here")
+        terminal.send("\x04")
+        await leaves(terminal)
+    person.environment |= {"WAYLAND_DISPLAY": "x", "PATH": f"{tmp_path}:{person.environment['PATH']}"}
+    async with RichTerminal(person) as terminal:
+        await terminal.shows("Going on with")
+        terminal.send("see \x16")
+        await terminal.shows("> see [picture]")
+        terminal.send("\x03\x04")
+        await leaves(terminal)
