@@ -30,7 +30,7 @@ def pasted(text: str) -> str:
 async def terminal(request: pytest.FixtureRequest, person: Person, model: ModelServer):
     model.play(count)
     person.environment["EVERLOOP_AGENTS__SHUTDOWN_SECONDS"] = "0"  # for an answer that never comes
-    async with AtTerminal(person, term=request.param) as terminal:
+    async with AtTerminal(person, "--plain", term=request.param) as terminal:
         await terminal.sees("> ")
         yield terminal
 

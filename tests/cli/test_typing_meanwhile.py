@@ -94,7 +94,7 @@ async def test_it_is_taken_as_a_message_and_the_answer_is_whole(person: Person, 
     for word, gate in zip(WORDS, [*gates, *[None] * 30], strict=False):
         pieces += [Say(word), *([Wait(gate)] if gate else [])]
     model.play(lambda shown: [*pieces, Say("\nover")] if len(asked_in(shown)) == 1 else count(shown))
-    async with AtTerminal(person, term="xterm") as terminal:
+    async with AtTerminal(person, "--plain", term="xterm") as terminal:
         resize(terminal, size)
         await terminal.sees("> ")
         terminal.type("hi")
@@ -120,7 +120,7 @@ async def test_it_is_taken_as_a_message_and_the_answer_is_whole(person: Person, 
 async def test_a_tool_that_runs_is_steered(person, model):
     """The message is in the very next call of the same turn."""
     model.play([Call("exec", {"command": "echo begun; while [ ! -e go ]; do sleep 0.05; done"}), Say("both done")])
-    async with AtTerminal(person, term="xterm") as terminal:
+    async with AtTerminal(person, "--plain", term="xterm") as terminal:
         await terminal.sees("> ")
         terminal.type("hi")
         await terminal.sees("begun")
@@ -144,7 +144,7 @@ async def test_it_does_what_the_settings_say_and_says_so(person, model, steering
             [Say("half\n"), Wait(model.gates["go"]), Say("over")] if len(asked_in(shown)) == 1 else count(shown)
         )
     )
-    async with AtTerminal(person, term="xterm") as terminal:
+    async with AtTerminal(person, "--plain", term="xterm") as terminal:
         await terminal.sees("> ")
         terminal.type("hi")
         await terminal.sees("half")
@@ -159,7 +159,7 @@ async def test_it_does_what_the_settings_say_and_says_so(person, model, steering
 
 async def test_a_command_is_understood_meanwhile_and_stop_stops(person, model):
     model.play(lambda shown: [Say("half\n"), Wait(model.gates["never"])])
-    async with AtTerminal(person, term="xterm") as terminal:
+    async with AtTerminal(person, "--plain", term="xterm") as terminal:
         await terminal.sees("> ")
         terminal.type("hi")
         await terminal.sees("half")
@@ -175,7 +175,7 @@ async def test_a_command_is_understood_meanwhile_and_stop_stops(person, model):
 
 async def test_what_is_not_finished_stands_in_the_next_prompt(person, model):
     model.play(lambda shown: [Say("half "), Wait(model.gates["go"]), count(shown)])
-    async with AtTerminal(person, term="xterm") as terminal:
+    async with AtTerminal(person, "--plain", term="xterm") as terminal:
         await terminal.sees("> ")
         terminal.type("hi")
         await terminal.sees("half ")
@@ -192,7 +192,7 @@ async def test_what_is_not_finished_stands_in_the_next_prompt(person, model):
 async def test_a_question_is_not_answered_by_what_was_begun_before_it(person, model):
     risky = Call("exec", {"command": "su --version"})
     model.play([[Say("wait "), Wait(model.gates["go"]), risky], Say("so be it")])
-    async with AtTerminal(person, term="xterm") as terminal:
+    async with AtTerminal(person, "--plain", term="xterm") as terminal:
         await terminal.sees("> ")
         terminal.type("hi")
         await terminal.sees("wait ")
@@ -211,7 +211,7 @@ async def test_a_question_is_not_answered_by_what_was_begun_before_it(person, mo
 class TestControlC:
     async def test_once_stops_the_turn_and_keeps_what_was_said_twice_leaves(self, person, model, term):
         model.play(lambda shown: [Say("half "), Wait(model.gates["never"])])
-        async with AtTerminal(person, term=term) as terminal:
+        async with AtTerminal(person, "--plain", term=term) as terminal:
             await terminal.sees("> ")
             terminal.type("hi")
             await terminal.sees("half ")
@@ -225,7 +225,7 @@ class TestControlC:
 
     async def test_twice_leaves_also_while_something_does_not_end(self, person, model, term):
         model.play([Call("exec", {"command": "trap '' TERM INT; echo begun; sleep 3"})])
-        async with AtTerminal(person, term=term) as terminal:
+        async with AtTerminal(person, "--plain", term=term) as terminal:
             await terminal.sees("> ")
             terminal.type("hi")
             await terminal.sees("begun")
@@ -236,7 +236,7 @@ class TestControlC:
             assert terminal.state() == terminal.before
 
     async def test_who_has_begun_to_write_is_asked_once_more(self, person, model, term):
-        async with AtTerminal(person, term=term) as terminal:
+        async with AtTerminal(person, "--plain", term=term) as terminal:
             await terminal.sees("> ")
             terminal.send("some words")
             await terminal.sees("some words")

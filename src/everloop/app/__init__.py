@@ -382,6 +382,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         erasures=erasures,
         folders=folders,
         shown=shown,
+        deeds=deeds,
         supervisor=supervisor,
         builder=builder,
         live=live,

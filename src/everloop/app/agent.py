@@ -13,21 +13,24 @@ from msgspec import structs
 from ..core.decide import Steering
 from ..core.mail import Address, Inbound, Outbound, Said, Stop, reply_key
 from ..core.message import Part, text_of
-from ..core.people import Role
+from ..core.people import OWNER, Role
 from ..core.turn import Finished
 from ..errors import Fenced, MailRefused, NoFile, TurnFailed
 from ..ports import Feed, FileRecord, Files
 from ..ports.channel import traits_of
 from ..ports.events import Answer as Answer
-from ..ports.events import AnswerGiven, Event, LetterTaken, TurnEnded, answer_of
+from ..ports.events import AnswerGiven, Event, LetterTaken, ToolOutput, TurnEnded, answer_of
 from ..ports.jobs import TaskState
 from ..ports.permission import Allowance, Grant
 from ..ports.permission import Approval as Approval
 from ..ports.rows import Receipt, ThreadRow
+from ..ports.schedules import Schedule
+from ..ports.tools import Shown
 from ..readings.commands import SlashCommand
 from ..runtime.askers import Askers
 from ..runtime.lanes import Begun
 from ..runtime.supervisor import Supervised
+from ..settings import TerminalSection, workspace_of
 from .house import House
 from .skill_desk import SkillDesk
 from .user import Manner, User, as_before, spoken
@@ -67,6 +70,8 @@ class Agent:
         self._approvals = house.approvals
         self._shown = house.shown
         self._askers = Askers(house.shown, house.traits)
+        self._deeds = house.deeds
+        self._folder = house.opened.home
 
     @property
     def model(self) -> str:
@@ -97,6 +102,39 @@ class Agent:
     def unused(self) -> tuple[str, ...]:
         """What is set and does nothing yet, in sentences."""
         return self._live.now.unused
+
+    @property
+    def terminal(self) -> TerminalSection:
+        """How a chat at a terminal is wanted."""
+        return self._live.now.settings.terminal
+
+    @property
+    def workspace_folder(self) -> Path:
+        """The owner's."""
+        return workspace_of(self._live.now.settings, self._folder)
+
+    def model_names(self) -> list[str]:
+        """The presets by which a model can be chosen."""
+        return self._live.names()
+
+    async def run_command(self, command: str, session: str, tell: Callable[[str], None] = lambda text: None) -> Shown:
+        """Run a command that the owner has typed, where those of the agent run and under the same limits. `tell` hears
+        what it says meanwhile. No model is asked, and nothing is written into the conversation. Raises ToolError."""
+        key = secrets.token_hex(8)
+        typed = Schedule(id=key, owner=OWNER, name="typed", does="command", text=command, session=session, by_hand=True)
+
+        async def listen(feed: Feed) -> None:
+            async for event in feed:
+                if isinstance(event, ToolOutput):
+                    tell(event.text)
+
+        with self._bus.subscribe(f"check {key}") as feed:
+            listening = asyncio.ensure_future(listen(feed))
+            try:
+                return await self._deeds.run_now(typed, key)
+            finally:
+                feed.end()
+                await asyncio.gather(listening, return_exceptions=True)
 
     @property
     def problem(self) -> str:
@@ -167,6 +205,7 @@ class Agent:
         files: Sequence[str | Path] = (),
         event: str = "",
         author: str = "",
+        beside: Sequence[Part] = (),
         **how: Unpack[Manner],
     ) -> AsyncIterator[Event]:
         """Say something as with `ask`, and watch: the events of the thread until the turn is over.
@@ -174,9 +213,12 @@ class Agent:
         The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
         somebody is there (`attended`), lists what `decide` is to decide. What an admin or the owner allows ahead for
         this one message (`preapproved`) is not asked. A question that waits in the session is withdrawn by what is
-        said, unless it `withdraws` none: then it waits until that is answered. Raises what `ask` raises.
+        said, unless it `withdraws` none: then it waits until that is answered. Parts `beside` the text stand before it,
+        each with whose words it holds. Raises what `ask` raises.
         """
         inbound = spoken(text, session, event, author, **how)
+        if beside and isinstance(letter := inbound.letter, Said):
+            inbound = structs.replace(inbound, letter=structs.replace(letter, parts=(*beside, *letter.parts)))
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:

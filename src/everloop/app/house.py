@@ -16,6 +16,7 @@ from ..runtime.erasures import Erasures
 from ..runtime.heartbeat_desk import HeartbeatDesk
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
+from ..runtime.scheduled_work import ScheduledDeeds
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.voice import VoiceMessages
@@ -47,6 +48,7 @@ class House(Struct, frozen=True, kw_only=True):
     erasures: Erasures
     folders: HomeFolders
     shown: Acknowledgements
+    deeds: ScheduledDeeds  # runs commands that no model has asked for
     supervisor: Supervisor
     builder: Builder
     live: LiveHouse

@@ -1,7 +1,6 @@
 """Where a conversation takes place, and what happens there whether one message is said or many."""
 
 import asyncio
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -10,17 +9,25 @@ from msgspec import Struct
 
 from ..app.agent import Agent, Answer, Approval
 from ..core.mail import reply_key
+from ..core.message import Part
 from ..core.people import OWNER
 from ..errors import StoreError
 from ..ports.events import AnswerGiven, Event, TurnEnded, answer_of
 from ..readings.commands import command_in, rest_of
 from ..readings.questions import asked_of
-from .lines import LineReader
+from .chat.front import Display, TypedLines
 from .questions import Questions
-from .terminal import Terminal, show_prompt
 
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
 STOPS = 5.0  # seconds that whoever presses Ctrl-C twice waits at most for the stop to be kept
+
+
+class Enclosed(Struct, frozen=True):
+    """What is sent: a text, files that go with it, and what was said beside it."""
+
+    text: str
+    files: tuple[str, ...] = ()
+    beside: tuple[Part, ...] = ()
 
 
 class Here(Struct, frozen=True):
@@ -28,18 +35,21 @@ class Here(Struct, frozen=True):
 
     agent: Agent
     session: str
-    terminal: Terminal
-    lines: LineReader
+    terminal: Display
+    lines: TypedLines
     attended: bool
     preapproved: bool
     told: set[str]  # questions about files that were put here
+    enclose: Callable[[str], "Enclosed"] | None = None  # what goes with a text that somebody has typed
 
     def say(self, text: str, files: Sequence[str] = ()) -> AsyncIterator[Event]:
         """Every message has its own word about permissions, whichever process answers it."""
+        typed = self.enclose(text) if self.enclose else Enclosed(text)
         return self.agent.stream(
-            text,
+            typed.text,
             self.session,
-            files=files,
+            files=(*files, *typed.files),
+            beside=typed.beside,
             author=OWNER,
             attended=self.attended,
             preapproved=self.preapproved,
@@ -112,10 +122,9 @@ async def showing_what_comes(here: Here, prompt: str) -> AsyncIterator[None]:
             try:
                 before, seen = seen, {each.key for each in await here.agent.unshown(here.session)}
                 if seen & before and not over.is_set():
-                    begun = here.lines.begun
                     here.terminal.tell("")
                     await show_unshown(here, here.terminal.answer)
-                    show_prompt(f"{prompt}{begun}")
+                    here.lines.redraw(prompt)
             except StoreError:  # of which the next turn tells
                 continue
 
@@ -178,7 +187,7 @@ async def ask_about_files(here: Here) -> str:
     return ""
 
 
-def note_limits(answer: Answer, terminal: Terminal) -> None:
+def note_limits(answer: Answer, terminal: Display) -> None:
     """What the answer itself may not tell."""
     for sentence in answer.unknown:
         terminal.ask(sentence)
@@ -191,7 +200,7 @@ async def stopping(here: Here) -> AsyncIterator[None]:
     """Ctrl-C stops the turn, as /stop does; what was done and said so far stays in the conversation. Once more leaves.
 
     Raises KeyboardInterrupt then."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    task = asyncio.current_task()
     asked: list[asyncio.Future[Answer]] = []
     left = False
 
@@ -204,14 +213,13 @@ async def stopping(here: Here) -> AsyncIterator[None]:
             left = True
             task.cancel()
 
-    loop.add_signal_handler(signal.SIGINT, stop)
     try:
-        yield
+        with here.lines.on_interrupt(stop):
+            yield
     except asyncio.CancelledError:
         if left:
             raise KeyboardInterrupt from None
         raise
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
         if asked:
             await asyncio.wait(asked, timeout=STOPS if left else None)

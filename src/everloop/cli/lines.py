@@ -13,11 +13,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ..errors import MailRefused
+from .chat.front import Display
 from .terminal import Terminal, mark_pastes, show_prompt
 from .typed import TypedLine, goes_on
 
@@ -26,6 +27,8 @@ MORE = "… "  # the prompt of a line that goes on
 
 class LineReader:
     """`with LineReader() as lines: await lines.read("> ")` gives a line, or None at the end of the input."""
+
+    confirms_leaving = False
 
     def __init__(self) -> None:
         self._restore: Callable[[], None] = lambda: None
@@ -63,13 +66,28 @@ class LineReader:
                 if self._listener:
                     self._listener.go_on()
 
+    async def ask(self, prompt: str, answers: Iterable[str] = ()) -> str | None:
+        return await self.read(prompt)
+
+    def redraw(self, prompt: str) -> None:
+        show_prompt(f"{prompt}{self.begun}")
+
     @contextmanager
-    def listening(self, take: Callable[[str], None], terminal: Terminal) -> Iterator[None]:
-        """Until then, every line that is typed is for `take`, unless it is read as an answer to a question."""
-        if not self._tty:
+    def on_interrupt(self, call: Callable[[], None]) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, call)
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    @contextmanager
+    def listening(self, take: Callable[[str, bool], None], display: Display) -> Iterator[None]:
+        """Of a Terminal alone is known how it shows what is typed meanwhile."""
+        if not self._tty or not isinstance(display, Terminal):
             yield
             return
-        self._listener = _Listener(take, terminal)
+        self._listener = _Listener(take, display)
         if self._reading is None:
             self._listener.go_on()
         try:
@@ -162,7 +180,7 @@ class _Listener:
     """Reads keys while nobody waits at a prompt. A terminal that can show them in a line of their own does not echo
     them by itself meanwhile; Ctrl-C stays what it is."""
 
-    def __init__(self, take: Callable[[str], None], terminal: Terminal) -> None:
+    def __init__(self, take: Callable[[str, bool], None], terminal: Terminal) -> None:
         self._take = take
         self._terminal = terminal
         self._typed = TypedLine()
@@ -207,7 +225,7 @@ class _Listener:
         self._terminal.type_below(self._typed.text)
         for line in lines:
             if line.strip():
-                self._take(line)
+                self._take(line, False)
 
 
 def _quieten() -> None:

@@ -10,9 +10,8 @@ from ..core.people import OWNER
 from ..errors import MailRefused
 from ..readings.commands import command_in
 from ..readings.grants import described, extent
-from ..readings.questions import asked_of, chosen, offered_of
-from .lines import LineReader
-from .terminal import Terminal
+from ..readings.questions import answers_to, asked_of, chosen, offered_of
+from .chat.front import Display, TypedLines
 from .times import clock
 
 YES, NO = ("y", "yes"), ("", "n", "no")
@@ -22,7 +21,7 @@ HOW = "y allows it once, n (or nothing) does not."
 class Questions:
     """`async with` one for each turn: what is left open when the turn ends is not asked any more."""
 
-    def __init__(self, agent: Agent, session: str, lines: LineReader, terminal: Terminal) -> None:
+    def __init__(self, agent: Agent, session: str, lines: TypedLines, terminal: Display) -> None:
         self._agent = agent
         self._session = session
         self._lines = lines
@@ -61,7 +60,7 @@ class Questions:
         """Ask about changes of prompt files, now that the turn is over. Returns what someone says instead."""
         for approval in approvals:
             self._terminal.ask(asked_of(approval))
-            line = await self._lines.read("Let it stay? [y/N] ")
+            line = await self._lines.ask("Let it stay? [y/N] ", ("y", "n"))
             answer = (line or "").strip()
             if line is None or answer.lower() not in YES + NO:
                 return answer  # it goes on waiting
@@ -82,7 +81,8 @@ class Questions:
         for approval in approvals:
             if not await self._waits(approval):  # a command, or somebody elsewhere, may have answered it
                 continue
-            self._terminal.ask("\n".join((asked_of(approval), HOW, *offered_of(approval))))
+            words = "\n".join((asked_of(approval), HOW, *offered_of(approval)))
+            self._terminal.ask_permission(approval, words)
             while not await self._answer(approval):
                 pass
             if self._went_on:
@@ -102,7 +102,7 @@ class Questions:
 
     async def _answer(self, approval: Approval) -> bool:
         """Whether one line was an answer, or something else that ends the asking; else it is asked again."""
-        answer = (await self._lines.read("Allow it? [y/N] ") or "").strip()
+        answer = (await self._lines.ask("Allow it? [y/N] ", answers_to(approval)) or "").strip()
         word, *rest = answer.split() or [""]
         try:
             if command_in(answer):  # which is understood whatever else goes on

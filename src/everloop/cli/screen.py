@@ -7,7 +7,10 @@ is no terminal, text stays as it is, byte for byte, for scripts; what is on stde
 """
 
 import io
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
 from ..readings.visible import visible
@@ -51,10 +54,11 @@ class Screen:
         return len(text)
 
     def _put(self, text: str) -> None:
-        if self._below is None:
-            self._stream.write(text)
-        else:
-            self._below.write(text, self._stream)
+        with _waiting_for(self._stream):
+            if self._below is None:
+                self._stream.write(text)
+            else:
+                self._below.write(text, self._stream)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:
@@ -65,10 +69,29 @@ class Screen:
         self._put(code)
 
     def flush(self) -> None:
-        self._stream.flush()
+        with _waiting_for(self._stream):
+            self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+@contextmanager
+def _waiting_for(stream: TextIO) -> Iterator[None]:
+    """A terminal that is read from by uvloop takes only as much at once as it has room for, and the rest is an error:
+    whoever writes waits for it meanwhile."""
+    try:
+        is_at_once = stream.isatty() and not os.get_blocking(stream.fileno())
+    except (OSError, ValueError):  # it is closed, or no file
+        is_at_once = False
+    if not is_at_once:
+        yield
+        return
+    os.set_blocking(stream.fileno(), True)
+    try:
+        yield
+    finally:
+        os.set_blocking(stream.fileno(), False)
 
 
 def guard_streams() -> None:

@@ -33,6 +33,7 @@ from ..ports.events import (
     TurnMoved,
     Warned,
 )
+from ..ports.permission import Approval
 from ..readings.tool_hints import tool_hint
 from ..readings.visible import in_one_line
 from .below import Below
@@ -105,6 +106,12 @@ class Terminal:
     def ask(self, text: str) -> None:
         """Something that a person has to decide on."""
         self.tell(text)
+
+    def ask_permission(self, approval: Approval, words: str) -> None:
+        self.ask(words)
+
+    def hear(self, line: str, note: str = "") -> None:
+        self.aside(f"{MARK}{line}", note)
 
     @property
     def shows_below(self) -> bool:

@@ -162,6 +162,19 @@ COMMANDS = {
                 "delete": Subcommand("delete this conversation for good, once you have confirmed it", "[ID]", _TELLS),
             },
         ),
+        SlashCommand("/resume", "Show your conversations; with an id, go on with that one", "[ID]", right=_TELLS),
+        SlashCommand(
+            "/fork",
+            "Go on in a copy of this conversation, from its end or after an entry",
+            "[SEQ]",
+            right=Right(Role.USER, "read"),
+        ),
+        SlashCommand(
+            "/tree",
+            "Show what this conversation has branched from, and its branches; with an id, go on with that one",
+            "[ID]",
+            right=Right(Role.USER, "read"),
+        ),
         SlashCommand(
             "/memory",
             "Show what is remembered here; /memory help tells what else there is",

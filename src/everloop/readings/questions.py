@@ -58,6 +58,19 @@ def offered_of(approval: Approval) -> tuple[str, ...]:
     return (f"To allow the like too, add: {'; '.join(words)}. Without {wider} it is the same call again.",)
 
 
+def answers_to(approval: Approval) -> tuple[str, ...]:
+    """What can be said to it, each as it is typed: the words of `offered_of` with a value that is often meant."""
+    first = _plain(" ".join(approval.risk.argv[:1]))
+    typed = {
+        "for": "y for 8h",
+        "here": "y here",
+        "host": "y host",
+        "argv": f"y argv {first} *" if first else "",
+        "any": "y any",
+    }
+    return ("y", "n", *(typed[word] for word in approval.choices if typed.get(word)))
+
+
 def _plain(word: str) -> str:
     """A word of the call's, if it cannot be taken for more of the question than it is."""
     return word if re.fullmatch(r"[\w./:-]{1,40}", word, re.ASCII) else ""

@@ -185,6 +185,9 @@ class SlashCommands:
             case "/session":
                 deed, reply = await self._looking_back.work_out(rest, inbound, letter, role)
                 return CommandEffect(inbound, deed, reply, BUSY)
+            case "/resume" | "/fork" | "/tree":
+                deed, reply = await self._looking_back.go(command.name, rest, inbound, letter, role)
+                return CommandEffect(inbound, deed, reply, BUSY)
             case "/budget":
                 if letter.principal:
                     return CommandEffect(inbound, "none", ALONE)

@@ -147,6 +147,11 @@ class ScheduledDeeds:
     async def check(self, schedule: Schedule, key: str) -> Shown:
         """What a command says that only looks, so that it may be run again: as `run_command`, however it ends. `key`
         names the attempt. Raises ToolError if it cannot be run."""
+        told = await self.run_now(schedule, key)
+        return msgspec.structs.replace(told, text=_output(told.text).strip())
+
+    async def run_now(self, schedule: Schedule, key: str) -> Shown:
+        """As `check`, with how it has ended. What it says meanwhile is told in the thread `check KEY`."""
         args, place = {"command": schedule.text}, f"check {key}"
         tool, context = await self._allowed(schedule, EXEC, args, place, f"{place}:1:0")
         whose = schedule.principal or schedule.owner
@@ -160,7 +165,7 @@ class ScheduledDeeds:
             await self._forget(place)
             if self._taints:
                 await self._taints.end(place, whose)
-        return msgspec.structs.replace(told, text=_output(told.text).strip())
+        return told
 
     async def _is_running(self, work: ScheduledWork) -> bool:
         """Whether nobody has told yet how it has ended."""

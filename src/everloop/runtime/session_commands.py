@@ -13,6 +13,7 @@ from ..ports import Archive, Arrivals
 from ..ports.conversation import Conversation, Deed, Rename, SearchHit
 from ..ports.rows import ThreadRow
 from ..readings.commands import COMMANDS, split, words_described
+from ..readings.family import family
 from ..readings.keys import is_of_two
 from ..readings.visible import checked_name
 from .deletions import Deletions
@@ -20,6 +21,7 @@ from .sessions import Sessions
 
 LISTED = 15
 FOUND = 8
+TREE = 1000  # conversations that are looked through for branches
 NOTHING = "nothing has been said here yet"
 CONFIRMED = 8  # characters of an id, by which it is said that this one is meant
 
@@ -54,6 +56,30 @@ class SessionCommands:
         except MailRefused as error:
             deed, reply = None, sentence(error)
         return deed or "none", reply or ("" if deed else help_for(role))
+
+    async def go(
+        self, name: str, rest: str, inbound: Inbound, letter: Said, role: Role
+    ) -> tuple[Deed | Literal["none"], str]:
+        """/resume, /fork and /tree: the same as words of /session, by names that one finds."""
+        if name == "/fork":
+            return await self.work_out(f"fork {rest}", inbound, letter, role)
+        if rest:
+            return await self.work_out(f"resume {rest}", inbound, letter, role)
+        try:
+            told = await (self._list if name == "/resume" else self._tree)(inbound, letter)
+        except MailRefused as error:
+            return "none", sentence(error)
+        return "none", f"{told}\nGo on with another by {name} ID."
+
+    async def _tree(self, inbound: Inbound, letter: Said) -> str:
+        """This conversation's first ancestor, and all that has branched from it."""
+        within = self._sessions.scope(letter.author, inbound)
+        here = await self._here(inbound)
+        known = await self._store.conversations(inbound.owner, session=within, archived=True, limit=TREE)
+        return "\n".join(
+            f"{'  ' * deep}{_row(each)}: {each.title}{' (here)' if each.id == here.id else ''}{_cut(each)}"
+            for deep, each in family(here, known)
+        )
 
     async def _understand(self, word: str, rest: str, inbound: Inbound, letter: Said) -> Outcome:
         match word, bool(rest):
@@ -179,6 +205,10 @@ def _mark(each: Conversation, here: ThreadRow | None, inbound: Inbound) -> str:
     if here and each.id == here.id:
         return " (here)"
     return f" ({each.session})" if each.session != str(inbound.address) else ""
+
+
+def _cut(each: Conversation) -> str:
+    return f" (from entry {each.parent_seq})" if each.parent else ""
 
 
 def _told(found: SearchHit) -> str:

@@ -302,6 +302,15 @@ class HeartbeatSection(_Section, frozen=True):
     people: bool = False  # also of everybody else who is no guest, in their own workspace
 
 
+class TerminalSection(_Section, frozen=True):
+    """The chat at a terminal. See docs/terminal.md."""
+
+    theme: Literal["dark", "light", "ansi", "contrast", "plain"] = "ansi"
+    notify: Literal["bell", "osc9", "osc777", "off"] = "bell"  # when a long turn is over, or something is asked
+    notify_seconds: Annotated[int, Meta(ge=0, le=86_400)] = 10  # that a turn takes which is long
+    title: bool = True  # the window is named after the conversation
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -329,6 +338,7 @@ class Settings(_Section, frozen=True):
     memory: MemorySection = MemorySection()
     schedules: SchedulesSection = SchedulesSection()
     heartbeat: HeartbeatSection = HeartbeatSection()
+    terminal: TerminalSection = TerminalSection()
     telemetry: Telemetry = Telemetry()
     foreign: Kept = None  # what a settings file of nanobot's says that has no place here; never written in ours
 

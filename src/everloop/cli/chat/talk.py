@@ -1,17 +1,17 @@
-"""A conversation at the terminal, or of the lines of a pipe."""
+"""A conversation at the terminal, or of the lines of a pipe: what is said, and what comes of it. How it is shown and
+typed is the front's (`chat.front`)."""
 
 import asyncio
-import signal
 import sys
 import time
 
-from ..core.people import OWNER
-from ..errors import MailRefused, TurnFailed
-from ..ports.events import AnswerBegan, AnswerGiven, Event, PermissionAsked, TurnMoved
-from ..readings.commands import command_in
-from ..readings.visible import in_one_line
-from .exchange import ChatTurn, Fail
-from .here import (
+from ...core.people import OWNER
+from ...errors import MailRefused, TurnFailed
+from ...ports.events import AnswerBegan, AnswerGiven, Event, PermissionAsked, TurnMoved
+from ...readings.commands import command_in
+from ...readings.visible import in_one_line
+from ..exchange import ChatTurn, Fail
+from ..here import (
     Here,
     ask,
     ask_about_files,
@@ -24,9 +24,8 @@ from .here import (
     showing_what_comes,
     stopping,
 )
-from .questions import Questions
-from .terminal import show_prompt
-from .times import clock
+from ..questions import Questions
+from ..times import clock
 
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
 AGAIN = "(Ctrl-C once more leaves, and so does Ctrl-D)"
@@ -167,20 +166,19 @@ class Chat:
         def leave() -> None:
             nonlocal warned
             begun, now = here.lines.begun, time.monotonic()
-            is_second = warned or now - self._stopped < TWICE
+            is_second = here.lines.confirms_leaving or warned or now - self._stopped < TWICE
             if is_second or not (begun or now - self._over < JUST):
                 left.set()
                 return
             warned = True
             here.terminal.tell(f"\n{AGAIN}")
-            show_prompt(f"{PROMPT}{begun}")
+            here.lines.redraw(PROMPT)
 
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, leave)
         leaving = asyncio.ensure_future(left.wait())
         try:
-            async with showing_what_comes(here, PROMPT):
-                await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            with here.lines.on_interrupt(leave):
+                async with showing_what_comes(here, PROMPT):
+                    await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
                 here.terminal.tell("")  # the shell's prompt stands in a line of its own
                 raise KeyboardInterrupt
@@ -188,7 +186,6 @@ class Chat:
                 here.terminal.tell("")
             return line
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
             for task in (reading, leaving):
                 task.cancel()
 
@@ -234,16 +231,19 @@ class Meanwhile:
         text = in_one_line(line)
         self._here.terminal.note(f"(to “{text if len(text) <= LONGEST_TITLE else text[:LONGEST_TITLE] + '…'}”)")
 
-    def _take(self, line: str) -> None:
+    def _take(self, line: str, later: bool = False) -> None:
         terminal = self._here.terminal
         if line.strip() in LEAVING:
             self.later.append(line)
-            terminal.aside(f"{PROMPT}{line}", "(when this is answered; Ctrl-C stops it)")
+            terminal.hear(line, "(when this is answered; Ctrl-C stops it)")
+        elif later:
+            self.later.append(line)
+            terminal.hear(line, "(queued: it is said when this is answered)")
         elif command_in(line):
-            terminal.aside(f"{PROMPT}{line}")
+            terminal.hear(line)
             self._commands.append(asyncio.ensure_future(self._command(line)))
         else:
-            terminal.aside(f"{PROMPT}{line}", TAKEN[self._here.agent.steering])
+            terminal.hear(line, TAKEN[self._here.agent.steering])
             self._exchange.add(line)
 
     async def _command(self, line: str) -> None:

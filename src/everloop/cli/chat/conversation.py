@@ -1,0 +1,191 @@
+"""The conversation of a rich chat, once the house is open: what joins it with what is drawn."""
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from ...app import open_for_owner
+from ...app.agent import Agent
+from ...core.message import Part, said
+from ...core.people import OWNER, Role
+from ...errors import ToolError
+from ...readings.visible import in_one_line
+from ..chat_view.theme import theme_named
+from ..here import Enclosed, Here
+from ..times import clock
+from .attention import Attention
+from .completion import Named, NameSources
+from .display import ChatDisplay
+from .keyboard import PROMPT
+from .mentions import mentioned
+from .opening import RichChat
+from .others import OtherChats
+from .plain import check_whose
+from .status_line import StatusLine
+from .talk import chat as talk
+
+MOST_OUTPUT = 8_000  # letters of a command's output that join the conversation
+LISTED = 200  # conversations that are offered
+HINTS = " · Enter steers, Tab queues, Esc stops"
+
+
+async def talk_in(chat: RichChat, arguments: argparse.Namespace, session: str) -> int:
+    """Raises what `open` raises, and KeyboardInterrupt for whoever leaves by Ctrl-C."""
+    async with open_for_owner() as agent:
+        if arguments.resume and (row := await agent.latest()):
+            session = row.session
+        await check_whose(agent, session)
+        conversation = RichConversation(chat, agent, session)
+        preapproved = arguments.approvals == "allow"
+        attended = arguments.approvals in (None, "ask")
+        here = Here(
+            agent,
+            session,
+            conversation.display,
+            chat.keyboard,
+            attended,
+            preapproved,
+            set(),
+            conversation.enclose,
+        )
+        conversation.begin()
+        try:
+            for sentence in agent.unused:
+                conversation.display.note(sentence)
+            async with OtherChats(chat.home, agent, session, conversation.display, chat.keyboard):
+                return await talk(here, None)
+        finally:
+            await conversation.end()
+
+
+class RichConversation:
+    """What joins the drawn parts of a chat and an open house."""
+
+    def __init__(self, chat: RichChat, agent: Agent, session: str) -> None:
+        self._chat = chat
+        self._agent = agent
+        self._session = session
+        window, wanted = chat.window, agent.terminal
+        self._folders = (agent.workspace_folder, Path.cwd())
+        theme = theme_named(wanted.theme, not os.environ.get("NO_COLOR"))
+        self._status = StatusLine(agent, session, window.touch)
+        self.display = ChatDisplay(
+            window.print, window.touch, self._columns, theme, read=self._read, seen=self._status.follow
+        )
+        self._attention = Attention(window.steer, wanted.notify, wanted.title)
+        self._beside: list[Part] = []  # what commands have said since the last message
+        self._began = 0.0
+
+    def begin(self) -> None:
+        chat, scene = self._chat, self._chat.scene
+        scene.live, scene.drain = self.display.live, self.display.drain
+        scene.moves = lambda: self.display.is_moving
+        scene.status = self._status_text
+        scene.sources = NameSources(self._sessions, self._branches, self._models, self._skills, self._folders)
+        chat.keyboard.turned = self._turned
+        chat.keyboard.asked = self._asked
+        chat.keyboard.popped = self.display.typed
+        chat.echo, chat.command = self._echo, self._run
+        self._attention.open()
+        self._attention.entitle("everloop")
+        self._status.look_soon()
+
+    async def end(self) -> None:
+        self.display.drain()
+        self._attention.close()
+        await self._status.close()
+
+    def enclose(self, text: str) -> Enclosed:
+        """What goes with a message: files that it names, pictures, and what commands have said before it."""
+        beside, self._beside = self._beside, []
+        pictures = self._chat.folded.pictures(text)
+        told, files = mentioned(text, self._folders)
+        return Enclosed(told, (*map(str, files), *map(str, pictures)), tuple(beside))
+
+    def _echo(self, prompt: str, line: str) -> None:
+        """What waits is shown when it is taken."""
+        if prompt == PROMPT and (self._chat.keyboard.takes or line.startswith("!")):
+            self.display.typed(line)
+        elif prompt != PROMPT:
+            self.display.tell(f"{prompt}{line}")
+
+    def _status_text(self, cells: int) -> str:
+        waiting = f" · {len(self._beside) // 2} output(s) go with the next message" if self._beside else ""
+        hints = HINTS if self._chat.keyboard.is_busy else ""
+        return f"{self._status.text(cells - len(waiting) - len(hints))}{waiting}{hints}"[:cells]
+
+    def _turned(self, begins: bool) -> None:
+        if begins:
+            self._began = time.monotonic()
+            return
+        self._status.look_soon()
+        self._chat.begin(self._entitle())
+        if time.monotonic() - self._began >= self._agent.terminal.notify_seconds:
+            self._attention.call("everloop has answered")
+
+    def _asked(self) -> None:
+        self._attention.call("everloop asks something")
+        if not self._chat.buffer.text:
+            self._chat.buffer.start_completion(select_first=False)  # the answers that there are
+
+    async def _entitle(self) -> None:
+        row = await self._agent.store.session(self._session)
+        found = await self._agent.store.conversations(OWNER, id=row.id, archived=True) if row else []
+        self._attention.entitle(f"everloop: {found[0].title}" if found else "everloop")
+
+    def _run(self, command: str) -> None:
+        self._chat.begin(self._run_command(command))
+
+    async def _run_command(self, command: str) -> None:
+        """In the sandbox, as the agent's own; what it says goes with the next message, marked as whose words it is."""
+        with self.display.running("exec", _as_args(command)) as running:
+            try:
+                ran = await self._agent.run_command(command, self._session, running.output)
+            except ToolError as error:
+                running.end("failed", str(error))
+                return
+            running.end("done", ran.text)
+        self._beside += [*said(f"I have run this command myself: {command}"), *said(ran.text[:MOST_OUTPUT], ran.origin)]
+
+    def _columns(self) -> int:
+        return self._chat.window.columns
+
+    def _read(self, path: str) -> str | None:
+        """What a file of the workspace holds."""
+        folder = self._folders[0].resolve()
+        try:
+            file = (folder / path).resolve()
+            return file.read_text() if file.is_relative_to(folder) and file.stat().st_size < 1_000_000 else None
+        except (OSError, ValueError):
+            return None
+
+    async def _sessions(self) -> list[Named]:
+        rows = await self._agent.store.conversations(OWNER, limit=LISTED)
+        return [_named(each.id, each.title, each.active, each.messages) for each in rows]
+
+    async def _branches(self) -> list[Named]:
+        from ...readings.family import family
+
+        row = await self._agent.store.session(self._session)
+        rows = await self._agent.store.conversations(OWNER, archived=True)
+        here = next((each for each in rows if row and each.id == row.id), None)
+        return [_named(one.id, one.title, one.active, one.messages) for _, one in family(here, rows)] if here else []
+
+    async def _models(self) -> list[Named]:
+        presets = [Named(name, "a preset") for name in self._agent.model_names()]
+        return [*presets, Named("default", "as the settings say"), Named(self._agent.model)]
+
+    async def _skills(self) -> list[Named]:
+        rows = await self._agent.skills.rows(OWNER, Role.OWNER)
+        return [Named(f"{each.name} ", each.description) for each in rows]
+
+
+def _named(id: str, title: str, active: float, messages: int) -> Named:
+    return Named(id[:12], f"{in_one_line(title)} ({messages} messages, {clock(active)})")
+
+
+def _as_args(command: str) -> str:
+    return msgspec.json.encode({"command": command}).decode()

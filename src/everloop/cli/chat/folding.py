@@ -1,0 +1,58 @@
+"""Long pastes and pictures, which stand in the line that is being typed as a few words in brackets."""
+
+import re
+from pathlib import Path
+
+LINES, LETTERS = 8, 1500  # of a paste that is folded
+_LABEL = re.compile(r"\[(?:pasted [\d,]+ (?:lines|characters)|picture)(?: #\d+)?\]\Z")
+
+
+class Folded:
+    """What stands behind the words in brackets."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._files: dict[str, Path] = {}
+
+    def fold(self, text: str) -> str:
+        """What stands for a paste: itself, if it is short."""
+        lines = text.count("\n") + 1
+        if lines <= LINES and len(text) <= LETTERS:
+            return text
+        return self._name(f"pasted {lines:,} lines" if lines > 1 else f"pasted {len(text):,} characters", text)
+
+    def picture(self, path: Path) -> str:
+        label = self._free("picture")
+        self._files[label] = path
+        return label
+
+    def unfold(self, text: str) -> str:
+        """As it is sent: with what was pasted. Pictures stay as their words, for one speaks of them by these."""
+        for label, pasted in self._texts.items():
+            text = text.replace(label, pasted)
+        return text
+
+    def pictures(self, text: str) -> list[Path]:
+        return [path for label, path in self._files.items() if label in text]
+
+    def _name(self, what: str, text: str) -> str:
+        for label, pasted in self._texts.items():
+            if pasted == text:
+                return label
+        label = self._free(what)
+        self._texts[label] = text
+        return label
+
+    def _free(self, what: str) -> str:
+        taken = {*self._texts, *self._files}
+        label, number = f"[{what}]", 1
+        while label in taken:
+            number += 1
+            label = f"[{what} #{number}]"
+        return label
+
+
+def label_before(text: str) -> int:
+    """How many letters the words in brackets have that a text ends with, which go as one."""
+    found = _LABEL.search(text)
+    return len(found[0]) if found else 0

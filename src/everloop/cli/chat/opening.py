@@ -1,0 +1,264 @@
+"""The rich chat, from the first moment: the prompt is there first, and the house opens while one types.
+
+Only what draws the prompt is loaded here; `conversation` loads the rest. What is sent before the house is open waits
+for it. Whatever goes wrong, the terminal is as it was afterwards.
+"""
+
+import argparse
+import asyncio
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition
+
+from ...readings.visible import in_one_line, visible
+from ...settings import home_of
+from ..first_time import FIRST_TIME, is_first_time
+from ..screen import Screen
+from ..session_key import DIRECT, session_key
+from ..terminal import WrongUse
+from .completion import ChatCompleter, NameSources
+from .folding import Folded
+from .history import FILE, TypedHistory
+from .keyboard import Keyboard
+from .keys import Deeds, chat_keys
+from .window import ChatWindow, Scene
+
+AGAIN = "(Ctrl-C once more leaves, and so does Ctrl-D)"
+OPENING = "opening …"
+
+
+class Before:
+    """What is shown until the house is open, and asked of what comes then."""
+
+    def __init__(self) -> None:
+        self.live: Callable[[int], str] = lambda rows: ""
+        self.status: Callable[[int], str] = lambda cells: OPENING[:cells]
+        self.drain: Callable[[], None] = lambda: None
+        self.moves: Callable[[], bool] = lambda: False
+        self.sources = NameSources()
+
+
+class RichChat:
+    """The parts of a chat at a terminal that can be drawn on; `conversation.talk_in` brings them to life."""
+
+    def __init__(self, home: Path, stdin: TextIO, stdout: TextIO) -> None:
+        self.home = home
+        self.keyboard = Keyboard()
+        self.folded = Folded()
+        self.scene = Before()
+        self.history = TypedHistory(home / FILE)
+        self.echo: Callable[[str, str], None] = lambda prompt, line: None
+        self.command: Callable[[str], None] | None = None  # runs what begins with !
+        self.leave: Callable[[], None] = lambda: None
+        self.buffer = Buffer(
+            completer=ChatCompleter(lambda: self.scene.sources, lambda: self.keyboard.answers),
+            complete_while_typing=Condition(self._completes),
+            history=self.history,
+            multiline=True,
+        )
+        deeds = Deeds(self._send, self._interrupt, self._leave, self._edit, self._picture, self._is_early)
+        scene = Scene(
+            prompt=lambda: self.keyboard.prompt,
+            live=self._live,
+            status=lambda cells: self.scene.status(cells),
+            drain=lambda: self.scene.drain(),
+            moves=lambda: self.scene.moves(),
+        )
+        keys = chat_keys(self.keyboard, self.folded, deeds)
+        self.window = ChatWindow(stdin, stdout, self.buffer, keys, scene)
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    def _is_early(self) -> bool:
+        self.window.read_early()
+        return self.window.is_early
+
+    def note(self, text: str) -> None:
+        self.window.print(f"\x1b[2m{visible(text)}\x1b[0m")
+
+    def begin(self, work: Any) -> None:
+        """Have something go on beside the conversation."""
+        task = asyncio.ensure_future(work)
+        self.tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self.tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.note(f"everloop: {error}")
+
+    def _live(self, rows: int) -> str:
+        waiting = [f"> {in_one_line(line)}" for line in self.keyboard.waiting if line]
+        return "\n".join(filter(None, (*waiting[-rows:], self.scene.live(rows - len(waiting)))))
+
+    def _completes(self) -> bool:
+        """Without being asked: what begins with a slash, or names a file."""
+        before = self.buffer.document.text_before_cursor
+        is_command = before.startswith("/") and "\n" not in before
+        return bool(self.keyboard.answers) or is_command or before.rpartition(" ")[2].startswith("@")
+
+    def _send(self, later: bool) -> None:
+        text, prompt = self.buffer.text, self.keyboard.prompt
+        if not text.strip() and not self.keyboard.is_asked:
+            return
+        line = self.folded.unfold(text).rstrip("\n")
+        if not self.keyboard.is_asked:
+            self.history.append_string(line)
+        self.buffer.reset()
+        if line.lstrip() in ("/resume", "/tree") and self.scene.sources.sessions and not self.keyboard.is_asked:
+            self._choose(line.strip())
+            return
+        self.echo(prompt, text)
+        if line.startswith("!") and line[1:].strip() and self.command and not self.keyboard.is_asked:
+            self.command(line[1:].strip())
+        else:
+            self.keyboard.send(line, later)
+
+    def _choose(self, command: str) -> None:
+        """One of those that there are, from a list."""
+        self.buffer.insert_text(f"{command} ")
+        self.buffer.start_completion(select_first=False)
+
+    def _interrupt(self) -> None:
+        if self.keyboard.can_stop:
+            self.keyboard.stop()
+        elif self.buffer.text:
+            self.history.append_string(self.folded.unfold(self.buffer.text))
+            self.buffer.reset()
+            self.keyboard.wants_to_leave()
+        elif self.keyboard.wants_to_leave():
+            self.keyboard.stop()
+        else:
+            self.note(AGAIN)
+
+    def _leave(self) -> None:
+        if self.keyboard.is_reading:
+            self.keyboard.send(None)
+        elif self.keyboard.is_busy:
+            self.echo("> ", "/exit")
+            self.keyboard.send("/exit")
+        else:
+            self.leave()
+
+    def _edit(self) -> None:
+        from .editor import edit_text
+
+        self.begin(edit_text(self.window, self.buffer, self.folded, self.note))
+
+    def _picture(self) -> None:
+        self.begin(self._fetch_picture())
+
+    async def _fetch_picture(self) -> None:
+        from .clipboard import NoPicture, fetch_picture
+        from .editor import keep_for_now
+
+        try:
+            data = await fetch_picture()
+        except NoPicture as error:
+            self.note(f"({error})")
+            return
+        self.buffer.insert_text(self.folded.picture(keep_for_now(data, ".png")))
+        self.window.redraw()
+
+
+async def run_rich(arguments: argparse.Namespace) -> int:
+    session = session_key(DIRECT if arguments.session is None else arguments.session)
+    if arguments.resume and arguments.session is not None:
+        raise WrongUse("--continue goes on with the session that was active last, -s with the one it names: say one")
+    home = home_of(os.environ)
+    chat = RichChat(home, sys.stdin, Screen.of_answers(sys.stdout).terminal)
+    loop = asyncio.get_running_loop()
+    async with chat.window.open() as drawn:
+        if is_first_time():
+            chat.note(FIRST_TIME)
+        with _printing_above(chat.window, loop):
+            talking = asyncio.ensure_future(_talk(chat, arguments, session))
+            loop.add_signal_handler(signal.SIGINT, chat._interrupt)
+            try:
+                with chat.keyboard.on_interrupt(lambda: _cancel(talking)):
+                    chat.leave = lambda: _cancel(talking)
+                    both: set[asyncio.Future[Any]] = {talking, drawn}
+                    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                    return await _result(chat, talking, drawn)
+            finally:
+                loop.remove_signal_handler(signal.SIGINT)
+                await _end(talking, *chat.tasks)
+
+
+async def _talk(chat: RichChat, arguments: argparse.Namespace, session: str) -> int:
+    # In a thread, so that keys are answered meanwhile.
+    module = await asyncio.to_thread(import_module, ".conversation", __package__)
+    return cast(int, await module.talk_in(chat, arguments, session))
+
+
+async def _result(chat: RichChat, talking: "asyncio.Task[int]", drawn: "asyncio.Future[None]") -> int:
+    if drawn.done():
+        if (error := drawn.exception()) is not None and not isinstance(error, EOFError):
+            raise error
+        chat.keyboard.end()  # the terminal is gone
+        if chat.keyboard.is_busy:
+            talking.cancel()
+        await asyncio.wait({talking})
+    try:
+        return talking.result()
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _cancel(task: "asyncio.Task[int]") -> None:
+    task.cancel()
+
+
+async def _end(*tasks: "asyncio.Task[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _printing_above(window: ChatWindow, loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """What anything else prints, a plugin or a warning of Python's, stands above, as text."""
+    before = sys.stdout, sys.stderr
+    above = cast(TextIO, _Above(window, loop))
+    sys.stdout = sys.stderr = above
+    try:
+        yield
+    finally:
+        above.flush()
+        sys.stdout, sys.stderr = before
+
+
+class _Above(io.TextIOBase):
+    def __init__(self, window: ChatWindow, loop: asyncio.AbstractEventLoop) -> None:
+        self._window = window
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        whole, newline, self._rest = (self._rest + text).rpartition("\n")
+        if newline:
+            self._print(whole)
+        return len(text)
+
+    def flush(self) -> None:
+        rest, self._rest = self._rest, ""
+        if rest:
+            self._print(rest)
+
+    def _print(self, text: str) -> None:
+        shown = visible(text)
+        if threading.get_ident() == self._thread:
+            self._window.print(shown)
+        else:
+            with suppress(RuntimeError):  # the loop is closed: a thread has outlived the chat
+                self._loop.call_soon_threadsafe(self._window.print, shown)

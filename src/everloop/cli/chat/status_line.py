@@ -1,0 +1,83 @@
+"""The line at the bottom: who answers, what the conversation has used and cost, how full it is, what else goes on."""
+
+import asyncio
+from collections.abc import Callable
+
+from ...app.agent import Agent
+from ...core.people import OWNER, Role
+from ...errors import StoreError
+from ...ports.events import CallMeasured, Event
+from ...readings.visible import in_one_line
+from ..cells import beginning
+from ..table import dollars
+
+BETWEEN = " · "
+
+
+class StatusLine:
+    """`look` at the store when a turn is over; `follow` what comes meanwhile."""
+
+    def __init__(self, agent: Agent, session: str, touch: Callable[[], None]) -> None:
+        self._agent = agent
+        self._session = session
+        self._touch = touch
+        self._model = agent.model
+        self._tokens = 0
+        self._cost = 0.0
+        self._unpriced = False
+        self._full = 0.0
+        self._tasks = 0
+        self._budget = ""
+        self._looking: asyncio.Task[None] | None = None
+
+    def follow(self, event: Event) -> None:
+        if isinstance(event, CallMeasured):
+            self._model, self._full = event.model, event.full
+            self._tokens += event.usage.input + event.usage.output
+            self._cost += event.cost or 0.0
+            self._unpriced = self._unpriced or event.cost is None
+
+    def look_soon(self) -> None:
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self._look())
+
+    async def _look(self) -> None:
+        store = self._agent.store
+        try:
+            row = await store.session(self._session)
+            rows = await store.spent(thread=row.id) if row else []
+            self._tasks = sum(task.is_open for task in await store.tasks(OWNER, under=row.id)) if row else 0
+            lines = await self._agent.budgets.of(OWNER, Role.OWNER, row.id if row else "")
+        except StoreError:  # of which the next turn tells
+            return
+        self._tokens = sum(each.usage.input + each.usage.output for each in rows)
+        self._cost = sum(each.cost for each in rows)
+        self._unpriced = any(each.unpriced for each in rows)
+        if not rows:
+            self._full, self._model = 0.0, self._agent.model
+        self._budget = next(
+            (
+                f"{dollars(line.spent_money or 0.0)} of {dollars(line.money)} a {line.per}"
+                for line in lines
+                if line.money is not None
+            ),
+            "",
+        )
+        self._touch()
+
+    async def close(self) -> None:
+        if self._looking:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    def text(self, cells: int) -> str:
+        used = f"{_short(self._tokens)} tokens" if self._tokens else ""
+        cost = dollars(self._cost) if self._cost else ""
+        full = f"{self._full:.0%} full" if self._full else ""
+        tasks = f"{self._tasks} task{'s' if self._tasks > 1 else ''} running" if self._tasks else ""
+        parts = (in_one_line(self._model), used, cost, full, tasks, self._budget, in_one_line(self._session))
+        return beginning(BETWEEN.join(filter(None, parts)), cells)
+
+
+def _short(count: int) -> str:
+    return f"{count / 1000:.1f}k" if count >= 1000 else str(count)

@@ -1,0 +1,92 @@
+"""A person at a terminal that can be drawn on: what its screen shows, by a real emulator, and what has left it."""
+
+import asyncio
+import fcntl
+import os
+import struct
+import termios
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pyte
+from tests.cli.at_terminal import PATIENCE, AtTerminal
+from tests.cli.person import Person
+
+ALTERNATE = b"\x1b[?1049h"
+
+
+class RichTerminal(AtTerminal):
+    def __init__(self, person: Person, *arguments: str, columns: int = 80, rows: int = 24, **more: object) -> None:
+        super().__init__(person, *arguments, term="xterm-256color", **more)  # type: ignore[arg-type]
+        self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+        self._fed = 0
+        self._resize(columns, rows)
+
+    def resize(self, columns: int, rows: int) -> None:
+        if (less := self._screen.lines - rows) > 0:  # which this emulator would throw away
+            self._screen.history.top.extend(self._screen.buffer[row] for row in range(less))
+        self._screen.resize(rows, columns)
+        self._screen.cursor.y = min(rows - 1, max(0, self._screen.cursor.y - max(0, less)))
+        self._resize(columns, rows)
+        self.process.send_signal(28)  # SIGWINCH: the terminal is not the one that controls this process
+
+    def _resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._inner, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    @property
+    def lines(self) -> list[str]:
+        """All that was shown, from the top of the scrollback to the end of the screen, without empty lines at the
+        end."""
+        gone = [
+            "".join(row[at].data for at in range(self._screen.columns)).rstrip() for row in self._screen.history.top
+        ]
+        lines = [*gone, *(line.rstrip() for line in self._screen.display)]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
+
+    @property
+    def screen(self) -> list[str]:
+        return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def title(self) -> str:
+        return self._screen.title
+
+    async def shows(self, *texts: str) -> None:
+        """Wait until all of these can be seen, on the screen or above it."""
+        await self.until(lambda: all(text in "\n".join(self.lines) for text in texts), texts)
+
+    async def hides(self, text: str) -> None:
+        """Wait until this is not on the screen any more."""
+        await self.until(lambda: text not in "\n".join(self.screen), (text,))
+
+    async def until(self, holds: Callable[[], bool], wanted: Sequence[str] = ()) -> None:
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._outer, ready.set)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not holds():
+                    await ready.wait()
+                    ready.clear()
+                    self._read()
+        except TimeoutError:
+            shown = "\n".join(self.lines[-60:])
+            raise AssertionError(f"{wanted} was awaited, and this is shown:\n{shown}") from None
+        finally:
+            loop.remove_reader(self._outer)
+
+    def _read(self) -> None:
+        with suppress(OSError):  # whoever was there is gone
+            super()._read()
+        self._stream.feed(self.raw[self._fed :])
+        self._fed = len(self.raw)
+
+    def is_sane(self) -> None:
+        """As the shell wants to find it."""
+        assert self.state() == self.before
+        assert os.get_blocking(self._inner)
+        assert self.raw.rfind(b"\x1b[?2004l") > self.raw.rfind(b"\x1b[?2004h")
+        assert self.raw.rfind(b"\x1b[?25h") >= self.raw.rfind(b"\x1b[?25l")
+        assert ALTERNATE not in self.raw

@@ -1,0 +1,72 @@
+"""Parts of the rich chat that need no terminal."""
+
+from pathlib import Path
+
+import pytest
+
+from everloop.cli.chat.attention import Attention
+from everloop.cli.chat.folding import Folded, label_before
+from everloop.cli.chat.history import TypedHistory
+from everloop.cli.chat.mentions import dragged, mentioned
+from everloop.cli.chat.others import Presence
+from everloop.ports.conversation import Conversation
+from everloop.readings.family import family
+
+
+class TestMentions:
+    def test_files_that_there_are_go_along_and_other_words_stay(self, tmp_path: Path):
+        (tmp_path / "notes.md").touch()
+        (tmp_path / "my file.txt").touch()
+        (tmp_path / "folder").mkdir()
+        text = 'me@example.com @someone see @notes.md, @"my file.txt" and @folder (@notes.md)'
+        told = "me@example.com @someone see notes.md, my file.txt and folder (@notes.md)"
+        assert mentioned(text, [tmp_path]) == (told, [tmp_path / "notes.md", tmp_path / "my file.txt"])
+
+    @pytest.mark.parametrize("form", ["{}", "'{}'", "file://{}", " {}\n"])
+    def test_a_path_that_is_dragged_here_is_a_mention(self, tmp_path: Path, form: str):
+        (tmp_path / "x.png").touch()
+        assert dragged(form.format(tmp_path / "x.png")) == f"@{tmp_path / 'x.png'}"
+
+    @pytest.mark.parametrize("text", ["", "words", "/no/such/file", "/tmp and more", "two\nlines", "'", "\0"])
+    def test_any_other_paste_is_none(self, text: str):
+        assert dragged(text) == ""
+
+
+def test_two_pastes_have_two_labels_and_the_same_one_has_one():
+    folded, one, other = Folded(), "a\n" * 20, "b\n" * 20
+    labels = [folded.fold(each) for each in (one, other, one)]
+    assert labels == ["[pasted 21 lines]", "[pasted 21 lines #2]", "[pasted 21 lines]"]
+    assert folded.unfold(f"x {labels[0]} y {labels[1]}") == f"x {one} y {other}"
+    assert [label_before(f"x {labels[1]}"), label_before("x [words]")] == [len(labels[1]), 0]
+
+
+def test_a_history_that_is_damaged_or_too_long_is_read_all_the_same(tmp_path: Path):
+    path = tmp_path / "history"
+    path.write_bytes(b'"one"\n"half\n' + b'"x"\n' * 300_000 + b'"last"\n')
+    loaded = [*TypedHistory(path).load_history_strings()]
+    assert loaded[:2] == ["last", "x"]
+    assert path.stat().st_size < 600_000
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_title_cannot_end_the_code_that_it_stands_in():
+    sent: list[str] = []
+    Attention(sent.append, "osc777", True).entitle("a\x07b\x1b]0;c\x9cd\n;e")
+    assert sent == ["\x1b]2;a\\u0007b\\u001b]0 c\\u009cd e\x07"]
+
+
+def test_who_was_killed_is_not_there_any_more(tmp_path: Path):
+    with Presence(tmp_path, "cli:a") as one:
+        (tmp_path / "chats" / "99999999").write_text("cli:a")
+        assert one.others() == 0
+        assert [each.name for each in (tmp_path / "chats").iterdir()] != []
+
+
+def test_a_family_begins_with_its_first_ancestor_and_also_one_in_a_ring_ends():
+    def one(id: str, parent: str, at: float) -> Conversation:
+        return Conversation(id, "cli:a", id, at, at, 1, 1, parent=parent)
+
+    known = [one("d", "b", 4), one("c", "a", 3), one("b", "a", 2), one("a", "", 1), one("z", "", 0)]
+    assert [(deep, each.id) for deep, each in family(known[0], known)] == [(0, "a"), (1, "b"), (2, "d"), (1, "c")]
+    ring = [one("x", "y", 1), one("y", "x", 2)]
+    assert {each.id for _, each in family(ring[0], ring)} == {"x", "y"}

@@ -1,0 +1,336 @@
+"""The chat at a terminal that can be drawn on: what is shown, what is typed, and how the terminal is left."""
+
+import os
+import signal
+import sys
+
+import pytest
+from tests.cli.person import Person, asked_in
+from tests.cli.rich_terminal import RichTerminal
+from tests.effort import in_full
+
+from everloop.testing import Call, Line, Say, Shown, Think, Wait
+from everloop.testing.model_server import ModelServer
+
+
+def count(shown: Shown) -> Line:
+    return Say(f"answer {len(asked_in(shown))}")
+
+
+def pasted(text: str) -> str:
+    return f"\x1b[200~{text.replace(chr(10), chr(13))}\x1b[201~"
+
+
+@pytest.fixture
+async def terminal(person: Person, model: ModelServer):
+    model.play(count)
+    person.environment["EVERLOOP_AGENTS__SHUTDOWN_SECONDS"] = "0"  # for an answer that never comes
+    async with RichTerminal(person) as terminal:
+        await terminal.shows("everloop, custom/scripted")
+        yield terminal
+
+
+async def leaves(terminal: RichTerminal, status: int = 0) -> None:
+    """Whatever stood there, the terminal is as it was, and only finished text is left on it."""
+    assert await terminal.ends() == status
+    terminal.is_sane()
+    assert "scripted ·" not in "\n".join(terminal.screen)
+
+
+class TestTyping:
+    async def test_a_long_paste_is_folded_in_the_line_and_sent_whole(self, model, terminal):
+        lines = "\n".join(f"line {number}" for number in range(400))
+        terminal.send(f"look: {pasted(lines)}")
+        await terminal.shows("> look: [pasted 400 lines]")
+        terminal.send("\r")
+        await terminal.shows("answer 1")
+        assert asked_in(model.prompts[-1]) == [f"look: {lines}"]
+        terminal.send(f"{pasted('one' + chr(10) + 'two')} and three\r")  # a short one stays as it is
+        await terminal.shows("answer 2")
+        assert asked_in(model.prompts[-1])[-1] == "one\ntwo and three"
+        terminal.send(pasted(lines) + "\x7f" + "gone\r")  # what is folded goes as one
+        await terminal.shows("answer 3")
+        assert asked_in(model.prompts[-1])[-1] == "gone"
+        terminal.send("a\\\rb\x1b\rc\nd\r")  # a backslash, Alt-Enter, Ctrl-J
+        await terminal.shows("answer 4")
+        assert asked_in(model.prompts[-1])[-1] == "a\nb\nc\nd"
+        terminal.send("\x04")
+        await leaves(terminal)
+
+    async def test_what_was_typed_is_found_again_and_only_by_its_owner(self, person, model, terminal):
+        terminal.send("the first thing\r")
+        await terminal.shows("answer 1")
+        terminal.send(" a secret thing\r")
+        await terminal.shows("answer 2")
+        terminal.send("half a thought\x03")
+        await terminal.hides("> half a thought")
+        terminal.send("\x04")
+        await leaves(terminal)
+        assert (person.home / "history").stat().st_mode & 0o777 == 0o600
+        assert (person.home / "history").read_text() == '"the first thing"\n"half a thought"\n'
+        async with RichTerminal(person) as again:
+            await again.shows("everloop, custom/scripted")
+            again.send("\x12first")  # Ctrl-R
+            await again.shows("> the first thing")
+            again.send("\r\r")
+            await again.shows("answer 3")
+            again.send("\x1b[A\x1b[A")
+            await again.shows("> half a thought")
+            again.send("\x03")
+            await again.hides("> half a thought")
+            again.send("\x04")
+            await leaves(again)
+
+    async def test_commands_files_and_conversations_are_completed_and_mistakes_told(self, person, model, terminal):
+        (person.home / "workspace" / "notes of mine.md").write_text("the pin is 4711")
+        terminal.send("/mod")
+        await terminal.shows("Show the model that answers here")
+        terminal.send("\t\r")
+        await terminal.shows("> /model", "default")
+        terminal.send("\x03")
+        await terminal.hides("> /model")
+        terminal.send("/modle\r")
+        await terminal.shows("There is no /modle. Did you mean /model?")
+        assert model.prompts == []
+        terminal.send("see @notes")
+        await terminal.shows('@"notes of mine.md"')
+        terminal.send("\t please\r")
+        await terminal.shows("answer 1")
+        [said] = asked_in(model.prompts[-1])
+        assert said.startswith("see notes of mine.md please")
+        assert "the pin is 4711" in said
+        terminal.send("/new\r")
+        await terminal.shows("New session started.")
+        terminal.send("/resume\r")
+        await terminal.shows("> /resume", "(2 messages")
+        terminal.send("\t\r")
+        await terminal.shows("Here we go on with")
+        terminal.send("/fork\r")
+        await terminal.shows("This is a copy now")
+        terminal.send("/tree\r")
+        await terminal.shows("> /tree")
+        terminal.send("\x03")
+        await terminal.hides("> /tree")
+        terminal.send("\x04")
+        await leaves(terminal)
+
+    async def test_what_is_sent_while_the_house_opens_is_answered_then(self, person, model):
+        model.play(count)
+        async with RichTerminal(person) as terminal:
+            terminal.send("early\rbird\r")
+            await terminal.shows("> early", "> bird", "answer")
+            await terminal.shows("answer 2")
+            assert asked_in(model.prompts[-1]) == ["early", "bird"]
+            terminal.send("\x04")
+            await leaves(terminal)
+
+
+class TestWhileItWorks:
+    async def test_enter_steers_tab_queues_and_a_command_is_understood(self, model, terminal):
+        model.play(lambda shown: [Say("half\n\n"), Wait(model.gates["go"]), count(shown)])
+        terminal.send("hi\r")
+        await terminal.shows("half")
+        terminal.send("queued\t")
+        await terminal.shows("> queued", "(queued: it is said when this is answered)")
+        terminal.send("/status\r")
+        await terminal.shows("Schedules of yours")
+        terminal.send("steered\r")
+        await terminal.shows("> steered", "(taken:")
+        assert len(model.prompts) == 1
+        model.gates["go"].set()
+        await terminal.shows("answer 3")
+        assert asked_in(model.prompts[-1]) == ["hi", "steered", "queued"]
+        terminal.send("\x04")
+        await leaves(terminal)
+
+    async def test_thoughts_tools_and_answers_are_shown_and_steer_nothing(self, person, model, terminal):
+        evil = "\x1b]0;EVIL\x07\x1b[2J\x1b[Hgone"
+        command = "printf '\\033]0;EVIL\\007\\033[2J'; seq 1 500; touch up; while [ ! -e go ]; do sleep 0.05; done"
+        model.play(
+            [[Think("I wonder"), Call("exec", {"command": command})], Say(f"# Title\n\n**bold** {evil} שלום 日本語\n")]
+        )
+        terminal.send("hi\r")
+        await terminal.shows("I wonder", "● exec", "lines", "500", "working", "Esc stops")
+        (person.home / "workspace" / "go").touch()
+        await terminal.shows("✓ exec", "more lines", "bold", "日本語", "Title", "EVIL")
+        assert terminal.title == "everloop: hi" or terminal.title == "everloop"
+        assert "EVIL" not in terminal.title
+        assert "**bold**" not in "\n".join(terminal.lines)
+        assert "> hi" in "\n".join(terminal.lines)
+        terminal.send("\x04")
+        await leaves(terminal)
+
+    @pytest.mark.shortened
+    async def test_ten_thousand_lines_and_another_size_in_the_middle(self, model, terminal):
+        many = in_full(10_000, 1500)
+        half = "".join(f"- line {number}\n" for number in range(many // 2))
+        rest = "".join(f"- line {number}\n" for number in range(many // 2, many))
+        model.play([[Say(half), Wait(model.gates["go"]), Say(rest)]])
+        terminal.send("hi\r")
+        await terminal.shows(f"• line {many // 2 - 2}")
+        terminal.send("typed meanwhile")
+        await terminal.shows("> typed meanwhile")
+        terminal.resize(60, 12)
+        model.gates["go"].set()
+        await terminal.shows(f"• line {many - 1}")
+        await terminal.hides("answering")
+        lines = [line for line in terminal.lines if line.startswith("• line ")]
+        assert lines == [f"• line {number}" for number in range(many)]
+        assert [line for line in terminal.screen if line.startswith(">")] == ["> typed meanwhile"]
+        terminal.send("\x03\x04")
+        await leaves(terminal)
+
+    async def test_a_command_of_ones_own_joins_the_conversation(self, model, terminal):
+        terminal.send("!echo a$((1+1))b\r")
+        await terminal.shows("a2b", "go with the next message")
+        assert model.prompts == []
+        terminal.send("what was it?\r")
+        await terminal.shows("answer 1")
+        [said] = asked_in(model.prompts[-1])
+        assert "I have run this command myself: echo a$((1+1))b" in said
+        assert "a2b" in said
+        terminal.send("\x04")
+        await leaves(terminal)
+
+
+class TestCtrlC:
+    async def test_in_every_state_it_does_what_one_means(self, person, model, terminal):
+        terminal.send("some words\x03")  # a prompt with text
+        await terminal.hides("some words")
+        model.play(lambda shown: [Wait(model.gates["never"])])
+        terminal.send("hi\r")
+        await terminal.shows("thinking")
+        terminal.send("kept\x03")  # before the first word: the turn is stopped, and what was typed stays
+        await terminal.shows("operation cancelled by user")
+        await terminal.shows("> kept")
+        terminal.send("\x15")
+        model.play(lambda shown: [Say("half of it"), Wait(model.gates["never"])])
+        terminal.send("go\r")
+        await terminal.shows("half of it")
+        terminal.send("\x1b")  # amid an answer, by Esc
+        await terminal.shows("what was said of the answer stays")
+        model.play([Call("exec", {"command": "echo begun; sleep 600"})])
+        terminal.send("run\r")
+        await terminal.shows("begun")
+        terminal.send("\x03")  # in a tool
+        await terminal.shows("■ exec")
+        model.play([Call("exec", {"command": "sudo git push"}), Say("over")])
+        terminal.send("push\r")
+        await terminal.shows("May I run", "Allow it? [y/N]", "y here")
+        terminal.send("\x03")  # at a question
+        await terminal.until(lambda: "\n".join(terminal.lines).count("operation cancelled by user") == 4)
+        await terminal.hides("Esc stops")
+        terminal.send("\x03")
+        await terminal.shows("(Ctrl-C once more leaves")
+        terminal.send("\x03")
+        await leaves(terminal, 130)
+
+    async def test_while_it_opens_and_after_signals(self, person, model):
+        async with RichTerminal(person) as terminal:
+            await terminal.shows(">")
+            terminal.send("\x03\x03")
+            assert await terminal.ends() == 130
+            terminal.is_sane()
+        model.play(lambda shown: [Say("half"), Wait(model.gates["never"])])
+        person.environment["EVERLOOP_AGENTS__SHUTDOWN_SECONDS"] = "0"
+        async with RichTerminal(person) as terminal:
+            terminal.send("hi\r")
+            await terminal.shows("half")
+            assert terminal.state() != terminal.before  # else the next would show nothing
+            terminal.process.send_signal(signal.SIGTERM)
+            await leaves(terminal, 143)
+
+
+class TestQuestions:
+    async def test_what_would_run_is_shown_and_answered_in_place(self, person, model, terminal):
+        model.play(
+            [Call("exec", {"command": "sudo ls"}), Say("over"), Call("exec", {"command": "sudo id"}), Say("and out")]
+        )
+        terminal.send("go\r")
+        await terminal.shows("May I run exec", "sudo ls", "Allow it? [y/N]")
+        terminal.send("y\r")
+        await terminal.shows("Allow it? [y/N] y", "over")
+        terminal.send("again\r")
+        await terminal.shows("sudo id")
+        terminal.send("yes, but look first\r")  # who writes something else goes on without it
+        await terminal.shows("> ")
+        await terminal.shows("and out")
+        terminal.send("\x04")
+        await leaves(terminal)
+
+
+async def test_a_crash_leaves_the_terminal_as_it_was(person):
+    async with RichTerminal(person, program=(sys.executable, "-c", CRASH)) as terminal:
+        await terminal.shows("opening")
+        assert terminal.state() != terminal.before
+        terminal.process.send_signal(signal.SIGUSR1)
+        assert await terminal.ends() == 1
+        assert b"RuntimeError: crash" in terminal.raw
+        terminal.is_sane()
+
+
+CRASH = """
+import asyncio, signal, sys
+from everloop.cli import process
+from everloop.cli.chat.opening import RichChat
+from everloop.cli.screen import guard_streams
+from pathlib import Path
+
+def fail():
+    raise RuntimeError("crash")
+
+async def main():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, fail)
+    chat = RichChat(Path("."), sys.stdin, sys.stdout.terminal)
+    async with chat.window.open() as drawn:
+        await drawn
+
+guard_streams()
+process.run(main())
+"""
+
+
+async def test_two_chats_of_a_session_notice_each_other(person, model, terminal):
+    async with RichTerminal(person) as second:
+        await second.shows("another chat is open in this session")
+        await terminal.shows("another chat has been opened")
+        second.send("from there\r")
+        await second.shows("answer 1")
+        await terminal.shows("(in another chat) > from there", "answer 1")
+        os.kill(second.process.pid, signal.SIGKILL)
+        await terminal.shows("the other chat of this session is closed")
+    terminal.send("\x04")
+    await leaves(terminal)
+
+
+async def test_an_editor_pictures_signs_and_no_colour(person, model, tmp_path):
+    """By programs of the machine: an editor, and what fetches from the clipboard."""
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\ntest -t 0 && printf "%s and edited" "$(cat "$1")" > "$1"\n')
+    fetch = tmp_path / "wl-paste"
+    fetch.write_text("#!/bin/sh\nprintf '\\211PNG\\r\\n\\032\\n'\n")
+    for each in (editor, fetch):
+        each.chmod(0o755)
+    person.environment |= {"VISUAL": str(editor), "NO_COLOR": "1", "EVERLOOP_TERMINAL__NOTIFY_SECONDS": "0"}
+    person.environment |= {"EVERLOOP_TERMINAL__NOTIFY": "osc9"}
+    model.play(count)
+    async with RichTerminal(person) as terminal:
+        await terminal.shows("everloop, custom/scripted")
+        terminal.send("typed\x18\x05")
+        await terminal.shows("> typed and edited")
+        terminal.send("\r")
+        await terminal.shows("answer 1")
+        assert asked_in(model.prompts[-1]) == ["typed and edited"]
+        await terminal.until(lambda: b"\x1b]9;everloop has answered\x07" in terminal.raw)
+        assert b"\x1b[3" not in terminal.raw  # none of the sixteen colours
+        terminal.send("\x16")
+        await terminal.shows("a picture cannot be fetched from the clipboard here")
+        terminal.send("\x04")
+        await leaves(terminal)
+    person.environment |= {"WAYLAND_DISPLAY": "x", "PATH": f"{tmp_path}:{person.environment['PATH']}"}
+    async with RichTerminal(person) as terminal:
+        await terminal.shows("Going on with")
+        terminal.send("see \x16")
+        await terminal.shows("> see [picture]")
+        terminal.send("\x03\x04")
+        await leaves(terminal)
