@@ -4,6 +4,9 @@ EverloopError
 ├── SettingsError            the settings file or an override is wrong; names file, line and key
 │   └── SettingsMoved        someone has changed the file since it was looked at
 ├── HomeError                the home cannot be used: read-only, a network file system, not a folder
+├── BackupError              a backup cannot be made, read or restored
+│   ├── BackupDamaged        it was changed, cut off, or is no backup
+│   └── BackupLocked         it is encrypted, and the passphrase is missing or another one
 ├── StoreError
 │   ├── StoreCorrupt         the database is damaged; it is left untouched
 │   ├── StoreNewer           written by a newer everloop than this one
@@ -72,6 +75,15 @@ class SettingsMoved(SettingsError): ...
 
 
 class HomeError(EverloopError): ...
+
+
+class BackupError(EverloopError): ...
+
+
+class BackupDamaged(BackupError): ...
+
+
+class BackupLocked(BackupError): ...
 
 
 class StoreError(EverloopError): ...
