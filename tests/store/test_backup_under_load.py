@@ -1,5 +1,5 @@
-"""Backups of a house in which people talk: restored elsewhere, each has every message that was acknowledged before it was
-begun, and nothing is said a second time. The same, by copying files or without holding anything back, goes wrong."""
+"""Backups of a house in which people talk: restored elsewhere, each has every message that was acknowledged before it
+was begun, and nothing is said a second time. The same by copying files, or without holding anything back, fails."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import sys
 import tarfile
 from asyncio import create_subprocess_exec
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -25,7 +25,7 @@ from tests.store.conftest import PostgresHome
 from everloop.testing import Say, Shown
 from everloop.testing.model_server import ModelServer
 
-CHATS = 4
+CHATS = 6
 STUCK = "chat stuck"
 BACKUPS = in_full(6, 2)
 # A command that kills itself at a failpoint; else it is the command that everybody types.
@@ -73,6 +73,7 @@ class Town:
         while not over.is_set():
             event = f"{chat}-{number}"
             await self.say(event, f"chat {chat}")
+            await self.program.answered({event})
             number += 1
 
     async def say(self, event: str, chat: str, url: str = "") -> None:
@@ -157,7 +158,7 @@ async def is_adopted_and_says_nothing_twice(town: Town, copy: Person) -> None:
 
 
 @pytest.mark.shortened
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(60)
 async def test_a_backup_under_load_has_all_that_was_acknowledged_and_says_nothing_twice(town: Town, tmp_path: Path):
     made = list[tuple[Path, set[str]]]()
     async with gateway(town.person) as town.url:
@@ -187,7 +188,7 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_and_says_nothin
     await is_adopted_and_says_nothing_twice(town, moved(town.person, tmp_path / "copy0"))
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(60)
 async def test_without_what_a_restore_does_the_same_backup_speaks_twice(town: Town, tmp_path: Path):
     """The control: the same files, put into a home by hand."""
     async with gateway(town.person) as town.url:
@@ -214,13 +215,11 @@ async def test_a_copy_of_the_file_while_it_is_written_is_not_enough(town: Town, 
         await town.say("one", "chat 0")
         (tmp_path / "naive").mkdir()
         (tmp_path / "naive" / "everloop.db").write_bytes((town.person.home / "everloop.db").read_bytes())
-        try:
+        with suppress(apsw.Error):  # it may not even be a database
             assert "one" not in events_in(tmp_path / "naive")
-        except apsw.Error:
-            pass  # it is not even a database
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(60)
 async def test_a_house_on_postgres_is_restored_into_another_database(town: Town, tmp_path: Path, postgres: str):
     first, second = await PostgresHome(postgres).create(), await PostgresHome(postgres).create()
     town.person.environment["EVERLOOP_STORE__URL"] = first.url
@@ -240,7 +239,7 @@ async def test_a_house_on_postgres_is_restored_into_another_database(town: Town,
         copy = moved(town.person, tmp_path / "copy")
         assert await killed_at(copy, "restore.settled", "backup", "restore", str(file), "--store", second.url) < 0
         half = await copy.run("users", "list")
-        assert half.status == 1 and "half restored" in half.err
+        assert (half.status, "half restored" in half.err) == (1, True)
         ran = await copy.run("backup", "restore", str(file), "--store", second.url)
         assert ran.status == 0, ran.err
         assert {row[0] for row in await second.rows("SELECT event FROM inbox WHERE channel = 'webhook'")} >= before

@@ -265,10 +265,10 @@ async def _settle(plan: RestorePlan, found: Unpacked) -> HeldBack | None:
 async def _become(store: "SqliteStore | PostgresStore", plan: RestorePlan, about: About) -> HeldBack | None:
     home = str(await asyncio.to_thread(plan.home.resolve))
     places = [(about.workspace, os.path.join(home, WORKSPACE)), (about.home, home)]
-    if plan.same_place:
-        await store.succeed(places)
-        return None
     copy = RestoredCopy(plan.file.name, about.made, time.time())
+    if plan.same_place:
+        await store.succeed(copy, places)
+        return None
     held = await store.hold_back(copy, places)
     turns = await cut_off(store, KnownPeople(store))
     answers = await store.hold_answers(copy)  # what they were told

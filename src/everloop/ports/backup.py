@@ -13,12 +13,21 @@ BACKUP = "backup"  # the kind of the job that makes one
 RESTORED = "restored"  # the job, never due, that says that this is a copy
 
 
+class Generation(Struct, frozen=True):
+    """A store that was restored goes on where the original has gone on, too: its threads and places, of which keys are
+    made, mean something else there. So what it sends after the answer `after` has its `salt` in the key."""
+
+    after: int
+    salt: str
+
+
 class RestoredCopy(Struct, frozen=True):
     """Of which backup a store was restored, when that was made, and when it was restored."""
 
     name: str
     made: float
     at: float
+    generations: tuple[Generation, ...] = ()
 
 
 class HeldBack(Struct, frozen=True):
@@ -55,7 +64,7 @@ class StoreCopies(Protocol):
     async def hold_answers(self, copy: RestoredCopy) -> int:
         """Send nothing that waits to be sent before somebody says so; how many there are."""
 
-    async def succeed(self, places: Sequence[tuple[str, str]]) -> None:
+    async def succeed(self, copy: RestoredCopy, places: Sequence[tuple[str, str]]) -> None:
         """Make a restored store go on as after a crash: nobody holds anything, and answers may have been sent."""
 
     async def adopt(self) -> Adopted | None:

@@ -1,5 +1,6 @@
 """What the rows of a restored store become, written once for both databases; docs/why.md tells why, table by table."""
 
+import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -9,7 +10,7 @@ import msgspec
 
 from ..core.people import OWNER
 from ..ports.audit import line_of
-from ..ports.backup import BACKUP, RESTORED, Adopted, HeldBack, RestoredCopy
+from ..ports.backup import BACKUP, RESTORED, Adopted, Generation, HeldBack, RestoredCopy
 from ..ports.channel import DOORS
 from ..ports.heartbeat import HEARTBEAT
 from ..ports.schedules import COMMAND, POLL, SCHEDULE
@@ -19,6 +20,7 @@ from .database import Ask, Database
 from .outbox import OPEN
 from .schedule import next_due
 
+ADOPTED = "adopted"  # of the mark, which stays
 ASIDE = "held:"  # before the names of logins in the vault that a copy does not use
 FROM_A_BACKUP = "from a backup of {when} UTC: it may have been sent since. Send it with `retry`, or `drop` it"
 MISSED = "its only time passed while this was a backup"
@@ -55,7 +57,7 @@ _TAINT = (
 )
 _MARK = (
     "INSERT INTO jobs(id, owner, kind, session, schedule, due, body, state) "
-    f"VALUES('{RESTORED}', '{OWNER}', '{RESTORED}', '', '', 0, $1, 'held')"
+    f"VALUES('{RESTORED}', '{OWNER}', '{RESTORED}', '', '', 0, $1, $2)"
 )
 _HELD = f"SELECT id, kind, schedule, due, {{now}} FROM jobs WHERE state = 'held' AND kind <> '{RESTORED}'"
 
@@ -71,8 +73,8 @@ class RestoredRows(Database):
     async def hold_answers(self, copy: RestoredCopy) -> int:
         return len(await self._change(_HOLD_ANSWERS, _why(copy)))
 
-    async def succeed(self, places: Sequence[tuple[str, str]]) -> None:
-        return await self._do(partial(_succeed, places))
+    async def succeed(self, copy: RestoredCopy, places: Sequence[tuple[str, str]]) -> None:
+        return await self._do(partial(_succeed, copy, places))
 
     async def adopt(self) -> Adopted | None:
         return await self._do(_adopt)
@@ -102,23 +104,34 @@ async def _hold_back(copy: RestoredCopy, places: Sequence[tuple[str, str]], ask:
     )
     logins = await ask(f"UPDATE vault SET name = '{ASIDE}' || name WHERE {_LOGIN} RETURNING name")
     await ask("DELETE FROM resumes")
-    await ask(f"DELETE FROM jobs WHERE id = '{RESTORED}'")
-    await ask(_MARK, msgspec.json.encode(copy).decode())
+    await _begin_generation(copy, "held", ask)
     await note(ask, line_of("backup.restored", copy.name))
     return HeldBack(len(answers), len(jobs), len(logins))
 
 
-async def _succeed(places: Sequence[tuple[str, str]], ask: Ask) -> None:
+async def _begin_generation(copy: RestoredCopy, state: str, ask: Ask) -> None:
+    """A backup may itself be of a store that was restored."""
+    before = await ask(f"SELECT body FROM jobs WHERE id = '{RESTORED}'")
+    known = msgspec.json.decode(before[0][0], type=RestoredCopy).generations if before else ()
+    [(last,)] = await ask("SELECT coalesce(max(id), 0) FROM outbox")
+    fresh = Generation(int(last), f"{secrets.token_hex(4)}:")
+    await ask(f"DELETE FROM jobs WHERE id = '{RESTORED}'")
+    copy = msgspec.structs.replace(copy, generations=(*known, fresh))
+    await ask(_MARK, msgspec.json.encode(copy).decode(), state)
+
+
+async def _succeed(copy: RestoredCopy, places: Sequence[tuple[str, str]], ask: Ask) -> None:
     await _settle_in(places, ask)
+    await _begin_generation(copy, ADOPTED, ask)
     await ask(
         "UPDATE outbox SET state = 'pending', holder = NULL, claim = '', due = 0, unsure = unsure + 1 "
         f"WHERE {OPEN} AND channel NOT IN ({_SHOWN})"
     )
-    await note(ask, line_of("backup.restored", "", {"same_place": True}))
+    await note(ask, line_of("backup.restored", copy.name, {"same_place": True}))
 
 
 async def _adopt(ask: Ask) -> Adopted | None:
-    if not await ask(f"DELETE FROM jobs WHERE id = '{RESTORED}' AND state = 'held' RETURNING id"):
+    if not await ask(f"UPDATE jobs SET state = '{ADOPTED}' WHERE id = '{RESTORED}' AND state = 'held' RETURNING id"):
         return None
     jobs = await ask(_HELD)
     missed = [row[0] for row in jobs if not await _go_on(ask, *row)]
