@@ -157,6 +157,11 @@ class HomeFoldersOf:
         return len(copies)
 
 
+def walked(folder: Path, home: Path) -> AsyncIterator[HomeFile]:
+    """The files beneath a folder of the home, each to be read before the next is asked for."""
+    return _handed(_beneath(folder, home))
+
+
 async def _handed(walk: Iterator[WalkedFile]) -> AsyncIterator[HomeFile]:
     while found := await asyncio.to_thread(next, walk, None):
         path, fd, left_out = found

@@ -96,6 +96,7 @@ COMMANDS = {
         "copy everything into one file while it runs, check it, restore it elsewhere, have it done daily",
         ("list", "create", "verify", "restore", "adopt", "schedule"),
     ),
+    "export": CliCommand("write everything as files that people can read: conversations, memory, tables, settings"),
     "outbox": CliCommand(
         "show which answers a channel could not deliver, try them again or drop them", ("list", "retry", "drop")
     ),

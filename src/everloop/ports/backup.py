@@ -70,5 +70,8 @@ class StoreCopies(Protocol):
     async def adopt(self) -> Adopted | None:
         """Make a copy the one that goes on; None if it is none."""
 
+    async def owners(self) -> list[str]:
+        """Everybody who has a conversation, a file or something remembered: people, strangers and groups."""
+
     async def table_counts(self) -> Mapping[str, int]:
         """How many rows there are, by table."""

@@ -79,6 +79,11 @@ class RestoredRows(Database):
     async def adopt(self) -> Adopted | None:
         return await self._do(_adopt)
 
+    async def owners(self) -> list[str]:
+        tables = ("threads", "files", "memories", "schedules")
+        rows = await self._ask(" UNION ".join(f"SELECT owner FROM {table}" for table in tables) + " ORDER BY 1")
+        return [str(owner) for (owner,) in rows if owner]
+
     async def table_counts(self) -> Mapping[str, int]:
         tables = [each.table for each in BELONGINGS if each.table not in _INDEX]
         return {table: int((await self._ask(f"SELECT count(*) FROM {table}"))[0][0]) for table in tables}
