@@ -317,7 +317,7 @@ class _HomeTaker:
     def begin(self, about: About) -> None: ...
 
     def folder(self, member: Member) -> None:
-        (self._home / member.name).mkdir(mode=member.mode & 0o755 | 0o700)
+        (self._home / member.name).mkdir(mode=member.mode & 0o755 | 0o700, parents=True, exist_ok=True)
 
     def link(self, member: Member) -> None:
         self._links.append(member)
@@ -332,6 +332,7 @@ class _HomeTaker:
 
 
 def _write(path: Path, member: Member, pieces: Iterator[bytes]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, member.mode & 0o755 | 0o600), "wb") as file:
         for piece in pieces:

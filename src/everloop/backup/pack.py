@@ -25,7 +25,7 @@ class Pack:
 
     def __init__(self, file: BinaryIO, about: About, *, passphrase: str, staging: Path, tell: Tell) -> None:
         self._sealing = Sealing(file, passphrase) if passphrase else None
-        self._zip = gzip.GzipFile(fileobj=self._sealing or file, mode="wb", compresslevel=LEVEL, mtime=0)
+        self._zip = gzip.GzipFile(filename="", fileobj=self._sealing or file, mode="wb", compresslevel=LEVEL, mtime=0)
         self._tar = tarfile.open(fileobj=self._zip, mode="w|", format=tarfile.PAX_FORMAT)  # noqa: SIM115
         self._lines = tempfile.TemporaryFile(dir=staging)  # noqa: SIM115 (of the manifest; `close` closes it)
         self._made = about.made

@@ -16,6 +16,7 @@ from ..errors import BackupDamaged, BackupLocked
 
 MAGIC = b"everloop sealed backup 1\n"
 CHUNK = 262_144
+WORK = 2**15  # scrypt takes about a third of a second for it, and 32 MB
 _TAG = 16
 _LONGEST_HEAD = 1000
 _MOST_WORK = 2**20  # of scrypt, that a stranger's file may ask for
@@ -23,7 +24,7 @@ _MOST_WORK = 2**20  # of scrypt, that a stranger's file may ask for
 
 class _SealHead(Struct, frozen=True):
     salt: str
-    n: int = 2**15
+    n: int
     r: int = 8
     p: int = 3
 
@@ -35,10 +36,11 @@ class _SealHead(Struct, frozen=True):
 class Sealing:
     """Writes into `file`. `close` seals the last chunk; the file itself stays open."""
 
-    def __init__(self, file: BinaryIO, passphrase: str) -> None:
+    def __init__(self, file: BinaryIO, passphrase: str, work: int = WORK) -> None:
+        """`work` is what scrypt makes of it, for whoever tries passphrases."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # slow to load
 
-        head = _SealHead(secrets.token_hex(16))
+        head = _SealHead(secrets.token_hex(16), work)
         self._head = MAGIC + msgspec.json.encode(head) + b"\n"
         self._file, self._cipher = file, AESGCM(head.key(passphrase))
         self._waiting, self._number = bytearray(), 0
