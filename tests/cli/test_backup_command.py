@@ -131,7 +131,7 @@ async def test_a_home_that_is_used_is_not_restored_over(person: Person, tmp_path
     replaced = await person.run("backup", "restore", str(file), "--replace", "--same-place")
     assert replaced.status == 0, replaced.err
     assert (person.home / "workspace" / "notes.txt").read_text() == "milk"
-    [aside] = [each for each in tmp_path.iterdir() if each.name.startswith("home.before-")]
+    aside = Path(replaced.err.partition("lies in ")[2].partition(".\n")[0])
     assert (aside / "workspace" / "notes.txt").read_text() == "spoilt"
     assert "goes on as after a crash" in replaced.err
 

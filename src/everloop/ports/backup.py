@@ -49,6 +49,28 @@ class Adopted(Struct, frozen=True):
     answers: int
 
 
+class BackupShown(Struct, frozen=True):
+    """`warnings` are what has to be known of one that was just made."""
+
+    name: str
+    made: float
+    size: int
+    encrypted: bool
+    warnings: tuple[str, ...] = ()
+
+
+class BackupsStanding(Struct, frozen=True):
+    """`encrypted`: what is made now is. `copy_of` is the backup that this home was restored from, until it is
+    adopted."""
+
+    folder: str
+    every: str
+    keep: int
+    encrypted: bool
+    backups: list[BackupShown]
+    copy_of: str = ""
+
+
 class StoreCopies(Protocol):
     """Raises StoreError."""
 

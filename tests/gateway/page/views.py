@@ -325,6 +325,7 @@ VIEWS = (
     View("tools", "#/settings/tools", ".setting"),
     View("server", "#/settings/server", ".setting"),
     View("audit", "#/settings/audit", ".deeds li"),
+    View("backup", "#/settings/backup", ".empty h2"),
     View("health", "#/settings/health", "table"),
     View("own files", "#/settings/files", ".own-files li"),
     View("memory", "#/settings/memory", ".memory .document"),

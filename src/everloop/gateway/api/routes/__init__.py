@@ -2,6 +2,7 @@
 
 from . import (
     audit,
+    backup,
     budgets,
     channels,
     delivery,
@@ -40,4 +41,5 @@ TABLE = (
     *files.ROUTES,
     *memory.ROUTES,
     *audit.ROUTES,
+    *backup.ROUTES,
 )
