@@ -43,8 +43,7 @@ class BackupDesk:
         await ScheduledBackups(house.backups, house.store, house.opened.settings_now, house.clock).follow()
 
     async def adopt(self) -> None:
-        if await self._house.store.adopt() is None:
-            raise MailRefused("This home is no copy, or was adopted before.")
+        await self._house.store.adopt()
 
     async def download(self, name: str) -> tuple[int, AsyncIterator[bytes]]:
         folder = folder_of(self._house.opened.settings_now(), self._house.opened.home)

@@ -64,5 +64,5 @@ export class BackupPage {
 
 function line(each) {
   const about = `${moment(each.made)} · ${told.size(each.size)} · ${each.encrypted ? told.encrypted : told.plain}`;
-  return h("li", { "data-backup": each.name }, h("a", { href: `/api/backup/${encodeURIComponent(each.name)}`, download: each.name }, each.name), ` ${about}`);
+  return h("li", { "data-backup": each.name }, h("a", { href: `/api/backup/files/${encodeURIComponent(each.name)}`, download: each.name }, each.name), ` ${about}`);
 }

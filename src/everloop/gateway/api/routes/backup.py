@@ -46,7 +46,7 @@ ROUTES = (
     ),
     ApiRoute(
         "GET",
-        "/api/backup/{name}",
+        "/api/backup/files/{name}",
         "A backup, as the file that it is",
         handle=backup.download_backup,
         at=backup_shapes.OfBackup,
