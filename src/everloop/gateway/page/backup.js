@@ -2,6 +2,7 @@
 
 import { get, post, put } from "./api.js";
 import { h } from "./dom.js";
+import { download } from "./files.js";
 import { told } from "./say-backup.js";
 import { moment } from "./words.js";
 
@@ -64,5 +65,7 @@ export class BackupPage {
 
 function line(each) {
   const about = `${moment(each.made)} · ${told.size(each.size)} · ${each.encrypted ? told.encrypted : told.plain}`;
-  return h("li", { "data-backup": each.name }, h("a", { href: `/api/backup/files/${encodeURIComponent(each.name)}`, download: each.name }, each.name), ` ${about}`);
+  const take = () => download({ url: `/api/backup/files/${encodeURIComponent(each.name)}`, name: each.name });
+  return h("li.row", { "data-backup": each.name }, h("span", {}, h("b", {}, each.name), ` ${about}`),
+    h("button.small.ghost", { type: "button", onclick: take, "aria-label": told.downloadNamed(each.name) }, told.download));
 }

@@ -4,7 +4,7 @@ import { spoken } from "./say.js";
 
 export const told = spoken({
   none: "There is no backup yet", noneHint: "A backup is one file with everything: conversations, files, memory, settings. It is made while everything runs.",
-  create: "Create one now", creating: "Being made …", made: (name) => `${name} was made.`, list: "Backups, the newest first", download: "Download",
+  create: "Create one now", creating: "Being made …", made: (name) => `${name} was made.`, list: "Backups, the newest first", download: "Download", downloadNamed: (name) => `Download ${name}`,
   encrypted: "encrypted", plain: "not encrypted", folder: (path) => `They lie in ${path}.`,
   noPassphrase: "Without a passphrase the key of the vault is left out. Set backup.passphrase in the settings file to ${vault:NAME} to have them encrypted.",
   schedule: "Made by itself", never: "Never", daily: "Daily", weekly: "Weekly", keep: "How many stay", save: "Save", saved: "Saved.",
