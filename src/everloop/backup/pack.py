@@ -8,7 +8,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -89,6 +89,7 @@ class Pack:
 
     def _keep(self, member: Member) -> None:
         self._lines.write(msgspec.json.encode(member) + b"\n")
+        cast(Any, self._tar).members.clear()  # it would remember each of them
         self._members += 1
         self._bytes += member.size
 
