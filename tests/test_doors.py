@@ -19,7 +19,7 @@ PACKAGE = Path(everloop.__file__).parent
 
 ROOMS = {
     "errors", "core", "ports", "readings", "runtime", "net", "providers", "tools", "memory", "store", "bus", "files",
-    "channels", "gateway", "testing", "telemetry", "moving",
+    "channels", "gateway", "testing", "telemetry", "moving", "backup",
 }  # fmt: skip
 ABOVE = {
     "settings": set(),

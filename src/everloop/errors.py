@@ -5,6 +5,9 @@ EverloopError
 │   └── SettingsMoved        someone has changed the file since it was looked at
 ├── ThemeUnknown             a theme of the terminal that there is not; names those that there are
 ├── HomeError                the home cannot be used: read-only, a network file system, not a folder
+├── BackupError              a backup cannot be made, read or restored
+│   ├── BackupDamaged        it was changed, cut off, or is no backup
+│   └── BackupLocked         it is encrypted, and the passphrase is missing or another one
 ├── StoreError
 │   ├── StoreCorrupt         the database is damaged; it is left untouched
 │   ├── StoreNewer           written by a newer everloop than this one
@@ -76,6 +79,15 @@ class ThemeUnknown(EverloopError): ...
 
 
 class HomeError(EverloopError): ...
+
+
+class BackupError(EverloopError): ...
+
+
+class BackupDamaged(BackupError): ...
+
+
+class BackupLocked(BackupError): ...
 
 
 class StoreError(EverloopError): ...

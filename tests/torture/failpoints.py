@@ -27,7 +27,7 @@ FATAL = {"store.migrating"}  # an error that nobody expects here ends the proces
 
 # Of these, tests/store/test_erasure_kills.py, test_consolidation_kills.py, test_task_kills.py, test_schedules.py and
 # test_heartbeats.py meet every one.
-ELSEWHERE = ("erasure.", "consolidation.", "task.", "schedule.", "heartbeat.")
+ELSEWHERE = ("backup.", "restore.", "erasure.", "consolidation.", "task.", "schedule.", "heartbeat.")
 
 
 def names() -> list[str]:

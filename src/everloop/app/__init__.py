@@ -53,6 +53,7 @@ from ..runtime.voice import VoiceMessages
 from ..settings import Settings, home_of, load, workspace_of
 from ..tools.bootstrap import make_workspace
 from .agent import Agent
+from .backups import Backups
 from .budgets import following, unpriced_in
 from .build import Builder, Overrides
 from .configured_channels import ConfiguredChannels
@@ -73,6 +74,7 @@ from .policies import PolicyRules, policy_of
 from .recall import HouseEmbedder, how_recalled
 from .schedule_hooks import NAME as SCHEDULES
 from .schedule_hooks import ScheduleHooks
+from .scheduled_backups import ScheduledBackups
 from .schedules import rules_of, scheduled_deeds
 from .skill_desk import SkillDesk
 from .spans import tell_a_collector
@@ -341,7 +343,9 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
     await stack.enter_async_context(lanes)
     embedding = FactEmbedding(store, embedder, clock, given.whose)
     scheduled = {COMMAND: deeds.run_command, POLL: deeds.look, HEARTBEAT: heartbeat.look}
-    work = {**workers(store, home, deletions, erasures), KIND: titles.work, **scheduled}
+    backups = Backups(home, store, opened.settings_now, opened.vault, clock)
+    scheduled_backups = ScheduledBackups(backups, store, opened.settings_now, clock)
+    work = {**workers(store, home, deletions, erasures, scheduled_backups), KIND: titles.work, **scheduled}
     if given.whose:
         work = {DELETE: deletions.work, ERASE: erasures.work, **scheduled}
     if given.embeds:
@@ -349,12 +353,15 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         supervisor.start("fact vectors", embedding.run)  # as the scheduler, it ends after the lanes
     await _start_scheduler(opened, given.whose, work, bus, clock, supervisor)
     supervisor.start("memory", partial(consolidation.run, work))  # these end after the lanes, too
+    if not given.whose:
+        await scheduled_backups.follow()
     supervisor.start("schedules", deeds.run)
     supervisor.start("heartbeat", heartbeat.run)
     if not given.whose:
         stack.push_async_callback(supervisor.start("titles", titles.run).end)
     stack.push_async_callback(channels.close)
-    for each in given.channels:
+    is_copy = await store.restored() is not None
+    for each in () if is_copy else given.channels:
         channels.start(each, rules.admission(each, policy_of(settings, each.manifest.name), brought=True))
     builder.mcp.start(supervisor, stack)
     configured, network = None, cache(lambda: given.http or network_of(settings, made_later))
@@ -389,6 +396,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         clock=clock,
         own_keys=own_keys,
         credentials=credentials,
+        backups=backups,
         hooks=ChainMap(own_hooks, channels.hooks),
         traits=traits,
         configured=configured,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..errors import SettingsError, StoreError
 from ..ports import Channel, Http
+from ..ports.backup import RestoredCopy
 from ..ports.policy import ChannelPolicy
 from ..runtime.policy import AdmitByPolicy
 from ..settings import Settings
@@ -31,6 +32,10 @@ from .settings_files import SettingsFiles
 
 _log = logging.getLogger("everloop.channels")
 
+A_COPY = (
+    "this home is restored from a backup, and nobody listens or speaks here while the original may do so. If this "
+    "is the one that goes on, say: everloop backup adopt"
+)
 EVERY = 2.0  # seconds between two looks
 AGAIN = 15  # looks after which what cannot be opened is tried again: the vault may have been unlocked
 
@@ -65,6 +70,7 @@ class ConfiguredChannels:
         self._tried: dict[str, Wanted | Unopened] = {}  # those that are not, and what was tried
         self._kept: dict[str, float] = {}  # the secrets that they refer to, and when each was kept
         self._problem = ""
+        self._copy: RestoredCopy | None = None  # of which backup this is a copy that nobody has adopted
         self._is_due = False
         self._alone = asyncio.Lock()
         self.unopened: dict[str, Unopened] = {}
@@ -78,6 +84,7 @@ class ConfiguredChannels:
     async def open(self) -> AsyncIterator[None]:
         """Open what can be opened; what changes later is seen to by `watch`."""
         self._kept = await self._secrets()
+        self._copy = await self._home.store.restored()
         await self._follow()
         try:
             yield
@@ -91,6 +98,8 @@ class ConfiguredChannels:
             await self._tell_unopened()
             await asyncio.sleep(EVERY)
             again = self._is_due or (self.unopened and look % AGAIN == 0)
+            if self._copy and await self._is_adopted():
+                again = True
             if again or self._files.is_stale() or self._kept != await self._secrets():
                 await self.follow()
 
@@ -113,6 +122,14 @@ class ConfiguredChannels:
             await self._follow()
             self._is_due = False
         await self._tell_unopened()
+
+    async def _is_adopted(self) -> bool:
+        """Whether what was a copy is the one that goes on, since the last look. A store that is away says nothing."""
+        try:
+            self._copy = await self._home.store.restored()
+        except StoreError as error:
+            self._complain(f"it cannot be seen whether this copy was adopted: {error}")
+        return self._copy is None
 
     async def _secrets(self) -> dict[str, float]:
         """Raises StoreError."""
@@ -137,6 +154,8 @@ class ConfiguredChannels:
                 await self._open(name, values, settings)
 
     async def _expanded(self, settings: Settings, name: str) -> Wanted | Unopened:
+        if self._copy:
+            return Unopened(name, A_COPY, is_there=False)
         values = await expanded(settings, name, self._home.vault)
         return values if isinstance(values, Unopened) else Wanted(values, policy_of(settings, name))
 
@@ -148,8 +167,9 @@ class ConfiguredChannels:
             _log.info("the channel %s is open", name)
             return
         self._channels.unhook(name)
-        if found.is_there:
+        if found.is_there or self._copy:
             self._channels.put_off(name)
+        if found.is_there:
             found = replace(found, why=placed(settings, self._home.home, name, found.why))
         self.unopened[name] = found
         _log.warning("%s", found.sentence)

@@ -25,6 +25,7 @@ from ..settings import without_secrets
 from ..tools.browse import WorkspaceBrowser
 from ..tools.workspace import Workspace
 from .agent import Again, Agent
+from .backup_desk import BackupDesk
 from .build import Built
 from .channel_desk import ChannelDesk
 from .connecting import ModelConnector
@@ -79,6 +80,7 @@ class GatewayDesk(Agent):
         self.hooks = ChainMap(own, cast(dict[str, Sequence[Hook]], house.hooks))  # which come and go
         self.doctor = DoctorLater(house.opened.home, self.tasks)
         self.log = LogFollower(house.opened.home)
+        self.backups = BackupDesk(house)
         self.channels = ChannelDesk(house.opened, live_settings.book, house.network, self._channels_changed)
 
     async def _caught_up(self) -> Built:

@@ -34,27 +34,32 @@ class FolderRule(Struct, frozen=True):
 
     name: str
     erase: str
+    left_out: str = ""  # of a backup, and why; "": it is in it
 
 
 FOLDERS = (
-    FolderRule("everloop.db", "rows: store/belongings.py; then it is written anew without them"),
-    FolderRule("everloop.db-*", "the WAL is emptied"),
-    FolderRule("everloop.db.before-*", "removed: a copy of all that everybody had before a migration"),
+    FolderRule(
+        "everloop.db", "rows: store/belongings.py; then it is written anew without them", "copied at one moment"
+    ),
+    FolderRule("everloop.db-*", "the WAL is emptied", "it is in the copy"),
+    FolderRule("everloop.db.before-*", "removed: a copy of all that everybody had before a migration", "older"),
     FolderRule("files", "the person's folder; of others, what only their words in a group had named"),
     FolderRule("people", "the person's folder, with their workspace"),
     FolderRule("chats", "kept: a group's workspace"),
     FolderRule("workspace", "kept: the owner's"),
     FolderRule("views", "which lines the person's memory files held, by hashes"),
-    FolderRule("spool", "what commands said in the person's conversations"),
-    FolderRule("logs", "lines that name the person, or a conversation of theirs"),
+    FolderRule("spool", "what commands said in the person's conversations", "of that home"),
+    FolderRule("logs", "lines that name the person, or a conversation of theirs", "of that machine"),
+    FolderRule("backups", "kept: whole copies, which hold the person until they are removed", "itself"),
+    FolderRule("restoring.json", "kept: a restore that has not ended", "of a home that is not whole"),
     FolderRule("personas", "kept: what the agent is told to be, the house's"),
     FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
     FolderRule("mcp", "kept: what is installed for MCP servers, and what they write, the house's"),
     FolderRule("imports", "kept: what was brought in from elsewhere, by hashes, so that it comes once"),
-    FolderRule("run", "kept: which processes run"),
-    FolderRule("models", "kept: weights of models"),
+    FolderRule("run", "kept: which processes run", "of that machine"),
+    FolderRule("models", "kept: weights of models", "they are fetched again"),
     FolderRule("config.*", "kept: the owner's settings"),
-    FolderRule("vault.key", "kept: the key to the vault, whose rows are the person's or not"),
+    FolderRule("vault.key", "kept: the key to the vault, whose rows are the person's or not", "unless it is encrypted"),
 )
 
 
@@ -151,6 +156,11 @@ class HomeFoldersOf:
         for copy in copies:
             copy.unlink(missing_ok=True)
         return len(copies)
+
+
+def walked(folder: Path, home: Path) -> AsyncIterator[HomeFile]:
+    """The files beneath a folder of the home, each to be read before the next is asked for."""
+    return _handed(_beneath(folder, home))
 
 
 async def _handed(walk: Iterator[WalkedFile]) -> AsyncIterator[HomeFile]:

@@ -20,6 +20,7 @@ from ..runtime.scheduled_work import ScheduledDeeds
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
 from ..runtime.voice import VoiceMessages
+from .backups import Backups
 from .build import Builder
 from .configured_channels import ConfiguredChannels
 from .credentials import PersonalCredentials
@@ -55,6 +56,7 @@ class House(Struct, frozen=True, kw_only=True):
     clock: Clock
     own_keys: OwnProviderKeys
     credentials: PersonalCredentials
+    backups: Backups
     traits: Mapping[str, Traits]  # of every channel that is known here, by its name
     network: Callable[[], Http]  # to hosts that the owner has set
     configured: ConfiguredChannels | None = None  # the channels that the settings name, where they are opened

@@ -9,10 +9,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..errors import HomeError
 from ..ports import Clock, Store, Vault
 from ..ports.channel_state import ChannelRecords
 from ..settings import Settings, home_of, load
 from .settings_files import SettingsFiles
+
+RESTORING = "restoring.json"  # lies in a home from the first file that is restored until all is there
 
 
 class OpenHome(Struct, frozen=True):
@@ -42,6 +45,7 @@ async def opened_home(
     from ..store.vault import EncryptedVault, key_of
 
     folder = Path(home) if home is not None else home_of(os.environ)
+    _check_whole(folder)
     files = SettingsFiles(folder)
     settings = _loaded(folder, given)
     files.follow(settings)
@@ -55,6 +59,14 @@ async def opened_home(
         )
     finally:
         await store.close()
+
+
+def _check_whole(home: Path) -> None:
+    if os.path.exists(home / RESTORING):
+        raise HomeError(
+            f"the home {home} is half restored: a restore was cut off. Run `everloop backup restore` again with the "
+            "same file, or remove the folder"
+        )
 
 
 def _loaded(home: Path, given: Mapping[str, Any]) -> Settings:

@@ -32,6 +32,7 @@ from ..runtime.view import View
 from ..settings import Settings, workspace_of
 from ..tools.home import Home
 from ..tools.tainted import Ended
+from .backups import Backups
 from .budgets import following
 from .build import Builder, Overrides, memory_files, watched_files
 from .files import open_storage
@@ -63,6 +64,7 @@ class Records(Struct, frozen=True):
     budgets: Allotments
     erasures: Erasures
     export: PersonExport
+    backups: Backups
 
 
 @asynccontextmanager
@@ -100,6 +102,7 @@ async def open_records(home: Path | None = None) -> AsyncIterator[Records]:
             budgets=budgets,
             erasures=Erasures(store, folders, deletions, members, forgets=memory.forget),
             export=PersonExport(store, sessions, folders, storage.files),
+            backups=Backups(folder, store, lambda: settings, opened.vault, clock),
         )
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from ..files.folder import HALF_WRITTEN, sweep
 from ..ports import Store
+from ..ports.backup import BACKUP
 from ..ports.jobs import DELETE, ERASE, Job, JobRow
 from ..runtime.deletions import Deletions
 from ..runtime.erasures import Erasures
 from ..runtime.scheduler import Worker
+from .scheduled_backups import ScheduledBackups
 
 _log = logging.getLogger("everloop.tidying")
 
@@ -25,7 +27,9 @@ def daily(now: float) -> Job:
     return Job("tidy", "tidy", now, owner="", schedule=f"every {DAY}")
 
 
-def workers(store: Store, home: Path, deletions: Deletions, erasures: Erasures) -> Mapping[str, Worker]:
+def workers(
+    store: Store, home: Path, deletions: Deletions, erasures: Erasures, backups: ScheduledBackups
+) -> Mapping[str, Worker]:
     async def tidy(row: JobRow) -> str:
         gone = await store.forget_expired()
         await asyncio.to_thread(sweep, home / "files" / HALF_WRITTEN)
@@ -34,4 +38,4 @@ def workers(store: Store, home: Path, deletions: Deletions, erasures: Erasures) 
             _log.info("forgotten, for it has expired: %s", told)
         return told or "nothing"
 
-    return {"tidy": tidy, DELETE: deletions.work, ERASE: erasures.work}
+    return {"tidy": tidy, DELETE: deletions.work, ERASE: erasures.work, BACKUP: backups.work}

@@ -103,6 +103,11 @@ COMMANDS = {
         "show which files are kept and for whom, fetch or remove one, remove those that nothing names any more",
         ("list", "show", "get", "remove", "clean"),
     ),
+    "backup": CliCommand(
+        "copy everything into one file while it runs, check it, restore it elsewhere, have it done daily",
+        ("list", "create", "verify", "restore", "adopt", "schedule"),
+    ),
+    "export": CliCommand("write everything as files that people can read: conversations, memory, tables, settings"),
     "outbox": CliCommand(
         "show which answers a channel could not deliver, try them again or drop them", ("list", "retry", "drop")
     ),

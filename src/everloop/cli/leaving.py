@@ -1,9 +1,11 @@
 """`everloop users export` and `everloop users erase`: all that is a person's, to take along, and gone."""
 
+import asyncio
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..app.backups import backups_in
 from ..app.leaving import write_export
 from ..app.records import Records
 from ..core.people import Role
@@ -36,6 +38,8 @@ async def erase(records: Records, terminal: Terminal, who: str, yes: bool) -> in
         return 1
     gone = await records.erasures.erase(person)
     terminal.answer(f"{in_one_line(person.name)} is erased. What was removed:\n{_listed(gone)}")
+    if left := await asyncio.to_thread(backups_in, records.backups.folder):
+        terminal.tell(f"They are still in {len(left)} backups in {records.backups.folder}, until you remove these.")
     return 0
 
 

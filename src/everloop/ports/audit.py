@@ -69,6 +69,11 @@ DEEDS: Mapping[str, str] = {
     "conversation.exported": "a conversation was written to a file",
     "outbox.retried": "an answer that was given up is sent again",
     "outbox.dropped": "an answer is never sent",
+    "backup.created": "all that is kept was copied into a backup",
+    "backup.downloaded": "a backup was handed out by the gateway",
+    "backup.restored": "this is restored from a backup",
+    "backup.adopted": "what was restored became the one that goes on",
+    "house.exported": "all that is kept was written to files",
 }
 
 LONGEST, LONGEST_DETAIL = 200, 4000  # characters

@@ -250,6 +250,7 @@ class OutboxRow(Struct, frozen=True, gc=False):
     age: float  # seconds since it was queued
     parts: tuple[str, ...] = ()  # the receipts of the parts that have arrived, the first ones
     trying: float = 0.0  # seconds since sending it was begun, or begun again by a person
+    salt: str = ""  # before the keys of its parts, in a restored store: the original gave the same to other answers
 
 
 class Undelivered(Struct, frozen=True):

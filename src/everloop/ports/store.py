@@ -4,6 +4,7 @@ from typing import Protocol
 
 from .archive import Archive
 from .audit import Audit
+from .backup import StoreCopies
 from .budgets import Budgets
 from .channel_state import StateBoxes
 from .command_homes import CommandHomes
@@ -74,6 +75,7 @@ class Store(
     FactVectors,
     Audit,
     McpPins,
+    StoreCopies,
     Activity,
     Protocol,
 ):

@@ -171,7 +171,8 @@ class Outbox:
             made = self._channel.render(row.outbound) if isinstance(self._channel, Renders) else (row.outbound.text,)
         if not made:
             raise Undeliverable(f"{self.name} makes nothing of it that could be sent")
-        parts = parts_of(row.outbound, made, reply_to, [[each.file for each in group] for group in groups])
+        outbound = structs.replace(row.outbound, key=f"{row.salt}{row.outbound.key}")
+        parts = parts_of(outbound, made, reply_to, [[each.file for each in group] for group in groups])
         first = min(len(row.parts), len(parts) - 1)
         parts[first] = _noted(parts[first], self._notes(row, first))
         return parts

@@ -18,6 +18,7 @@ Hours = Annotated[str, Meta(pattern=_HOURS, extra={"expected": "hours as 22:00-0
 _FILE = "names a file or a folder of this machine"
 _SENT = "says where all that is kept or sent goes"
 FilePath = Annotated[str, Meta(extra={"by_hand": _FILE})]
+Referred = Annotated[str, Meta(extra={"secret": True, "references": True, "by_hand": _SENT})]
 SentThrough = Annotated[str, Meta(extra={"secret": True, "by_hand": _SENT})]
 Variables = Annotated[tuple[str, ...], Meta(extra={"by_hand": "lets commands see the environment of this process"})]
 Count = Annotated[int, Meta(ge=1)]
@@ -311,6 +312,15 @@ class TerminalSection(_Section, frozen=True):
     title: bool = True  # the window is named after the conversation
 
 
+class BackupSection(_Section, frozen=True):
+    """Backups that are made by the gateway. See docs/backup.md."""
+
+    folder: FilePath = ""  # "": the folder `backups` in the home
+    every: Literal["", "daily", "weekly"] = ""  # "": none is made
+    keep: Count = 7  # of those, the newest
+    passphrase: Referred = ""  # by which they are encrypted: ${vault:NAME}, or ${NAME} for a variable
+
+
 class Telemetry(_Section, frozen=True):
     """Spans for a collector of OpenTelemetry's."""
 
@@ -339,6 +349,7 @@ class Settings(_Section, frozen=True):
     schedules: SchedulesSection = SchedulesSection()
     heartbeat: HeartbeatSection = HeartbeatSection()
     terminal: TerminalSection = TerminalSection()
+    backup: BackupSection = BackupSection()
     telemetry: Telemetry = Telemetry()
     foreign: Kept = None  # what a settings file of nanobot's says that has no place here; never written in ours
 

@@ -28,6 +28,7 @@ from .mcp_pins import McpPinRows
 from .memory import MemoryRows
 from .outbox import OutboxRows
 from .polled import PolledRows
+from .restored import RestoredRows
 from .schedules import ScheduleRows
 from .search import SearchRows
 from .secrets import SecretRows
@@ -66,5 +67,6 @@ class ColdStore(
     FactVectorRows,
     McpPinRows,
     CommandHomeRows,
+    RestoredRows,
 ):
     """What a store does that no turn waits for."""

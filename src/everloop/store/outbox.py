@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from ..core.mail import Outbound
+from ..ports.backup import RESTORED, Generation, RestoredCopy
 from ..ports.outbox import Delivery, SentAnswer
 from ..ports.rows import OutboxRow
 from .channel_rows import receipts_in
@@ -40,6 +43,15 @@ class OutboxRows(Database):
     """What a store does with answers, but for their receipts (`settle`, `acknowledge`), which are hot."""
 
     _claims: Claims
+    _known_generations: tuple[Generation, ...] | None = None
+
+    async def _generations(self) -> tuple[Generation, ...]:
+        """Read once: a store is restored while nobody has it open."""
+        if self._known_generations is None:
+            rows = await self._ask(f"SELECT body FROM jobs WHERE id = '{RESTORED}'")
+            copy = msgspec.json.decode(rows[0][0], type=RestoredCopy) if rows else None
+            self._known_generations = copy.generations if copy else ()
+        return self._known_generations
 
     async def due(self, channel: str, limit: int = 100) -> list[OutboxRow]:
         with self._claims.keys(f"outbox {channel}") as keys:
@@ -51,7 +63,8 @@ class OutboxRows(Database):
                 if not any(ripe or holder in gone for holder, ripe in sending):
                     return []
             rows = await self._change(_CLAIM, *ours, list_of(gone), limit, keys[0], SENDING_SECONDS)
-        return sorted((_outbox_row(row) for row in rows), key=lambda row: row.id)
+        known = await self._generations() if rows else ()
+        return sorted((_outbox_row(row, known) for row in rows), key=lambda row: row.id)
 
     async def unshown(self, chat: str) -> list[Outbound]:
         rows = await self._ask(_UNSHOWN, chat.partition(":")[0], chat)
@@ -70,7 +83,7 @@ class OutboxRows(Database):
         return {row[0]: _delivery(*row) for row in rows}
 
 
-def _outbox_row(row: Any) -> OutboxRow:
+def _outbox_row(row: Any, generations: Sequence[Generation] = ()) -> OutboxRow:
     id, thread, body, attempts, unsure, age, parts, trying = row
     return OutboxRow(
         id=id,
@@ -81,6 +94,7 @@ def _outbox_row(row: Any) -> OutboxRow:
         age=float(age),
         parts=receipts_in(parts),
         trying=float(trying),
+        salt=next((each.salt for each in reversed(generations) if id > each.after), ""),
     )
 
 

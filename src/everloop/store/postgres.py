@@ -9,6 +9,8 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ..core import log
@@ -31,6 +33,7 @@ from .schema import Migrations
 from .search import HOLDERS, KIN, IndexedEntry, mark_of
 from .sender import WireOver, again_if_undone
 from .server import Connection, Pool, Server
+from .snapshot import copy_postgres, has_rows, load_postgres
 
 Result = TypeVar("Result")
 
@@ -125,6 +128,26 @@ class PostgresStore(ColdStore):
         snapshot = str((await self._rows("SELECT pg_current_snapshot()::text"))[0][0])
         before, self._snapshot = self._snapshot, snapshot
         return snapshot != before
+
+    async def copy_to(self, path: str) -> None:
+        await self._alone(partial(copy_postgres, to=Path(path)))
+
+    async def load_from(self, path: str) -> None:
+        """All that a copy has, in the place of what is here. Raises StoreError."""
+        await self._alone(partial(load_postgres, file=Path(path)))
+
+    async def has_rows(self) -> bool:
+        """Whether somebody has used it."""
+        return await self._alone(has_rows)
+
+    async def _alone(self, use: Callable[[Connection], Awaitable[Result]]) -> Result:
+        """On a connection of its own: others are not to wait for what takes long."""
+        with self._server.plainly():
+            connection = await self._server.connect()
+            try:
+                return await use(connection)
+            finally:
+                connection.terminate()
 
     async def close(self) -> None:
         await self._writer.close()

@@ -420,4 +420,8 @@ def statements(dialect: str, migrations: Migrations) -> list[str]:
 
 
 def newer(where: str, version: int, known: int) -> str:
-    return f"{where} was written by a newer everloop (schema {version}, this one knows {known}): upgrade everloop"
+    return (
+        f"{where} was written by a newer everloop (schema {version}, this one knows {known}). Install that one, or a "
+        "newer; to stay with this one, restore what was kept of before the upgrade: a backup (everloop backup restore) "
+        f"or with SQLite the copy everloop.db.before-{version}"
+    )

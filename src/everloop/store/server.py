@@ -148,7 +148,13 @@ class Server:
             version = await connection.fetchval("SELECT version FROM everloop_schema")
             self._check(version, target)
             for statement in schema.statements("postgres", migrations[version:]):
-                await connection.execute(statement, timeout=MIGRATION_SECONDS)
+                try:
+                    await connection.execute(statement, timeout=MIGRATION_SECONDS)
+                except asyncpg.PostgresError as error:
+                    raise StoreError(
+                        f"the database {self.name} could not be brought from schema {version} to {target} ({error}). "
+                        "It was left as it was, for it is one transaction, and the everloop of before goes on with it"
+                    ) from error
                 reach("store.migrating")
             if version < target:
                 await connection.execute("UPDATE everloop_schema SET version = $1", target)

@@ -22,6 +22,7 @@ from .channel_rows import has_more
 from .claims import Claims
 from .codec import THREAD, body_of, kind_of, list_of, read_letter
 from .cold import ColdStore
+from .copying import copy_sqlite
 from .database import Ask, run_at_once
 from .holders import Holders
 from .letters import PENDING
@@ -149,6 +150,10 @@ class SqliteStore(ColdStore):
     async def scrub(self) -> None:
         connection = self._connection
         await asyncio.to_thread(scrub, Path(connection.filename), connection.open_vfs, self._holders)
+
+    async def copy_to(self, path: str) -> None:
+        connection = self._connection
+        await asyncio.to_thread(copy_sqlite, Path(connection.filename), Path(path), connection.open_vfs)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._writer.close)

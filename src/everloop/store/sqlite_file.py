@@ -145,6 +145,22 @@ def _check_whole(connection: apsw.Connection, path: Path) -> None:
         raise _corrupt(path, problems[0])
 
 
+def _change(connection: apsw.Connection, path: Path, version: int, migrations: Migrations) -> None:
+    """Raises StoreError, and says where things stand."""
+    try:
+        for statement in schema.statements("sqlite", migrations[version:]):
+            connection.execute(statement)
+            reach("store.migrating")
+    except apsw.Error as error:
+        target = len(migrations)
+        copy = f" A copy of it lies in {path}.before-{target}." if version else ""
+        kind = StoreFull if isinstance(error, apsw.FullError | apsw.IOError) else StoreError
+        raise kind(
+            f"{path} could not be brought from schema {version} to {target} ({error}). It was left as it was, and the "
+            f"everloop of before goes on with it.{copy} Make room if the disk is full, and start again"
+        ) from error
+
+
 def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) -> None:
     target, version = len(migrations), connection.pragma("user_version")
     if version > target:
@@ -156,9 +172,7 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) ->
         version = connection.pragma("user_version")  # another process may have been quicker
         if copied := 0 < version < target:
             copies.copy(path, target)
-        for statement in schema.statements("sqlite", migrations[version:]):
-            connection.execute(statement)
-            reach("store.migrating")
+        _change(connection, path, version, migrations)
         connection.execute(f"PRAGMA user_version = {target}")
         connection.execute("COMMIT")
         if copied:

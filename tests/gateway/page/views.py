@@ -341,6 +341,7 @@ VIEWS = (
     View("tools", "#/settings/tools", ".setting"),
     View("server", "#/settings/server", ".setting"),
     View("audit", "#/settings/audit", ".deeds li"),
+    View("backup", "#/settings/backup", ".empty h2"),
     View("health", "#/settings/health", "table"),
     View("doctor", "#/settings/doctor", ".findings [data-verdict]"),
     View("own files", "#/settings/files", ".own-files li"),

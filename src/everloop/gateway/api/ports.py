@@ -1,12 +1,13 @@
 """What the page's API needs of the everloop it stands in front of, beside what every door does."""
 
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...core.overrun import Per
 from ...core.people import Role
 from ...core.personas import PersonaChoice
 from ...ports import FileRecord, WorkspaceFiles
+from ...ports.backup import BackupShown, BackupsStanding
 from ...ports.channel import Probed, Setup, SetupField
 from ...ports.conversation import Branch, Conversation, Deed, Deletion
 from ...ports.credential import CredentialRow, KeptCredential
@@ -306,6 +307,22 @@ class SpeechHearer(Protocol):
         ...
 
 
+class BackupBook(Protocol):
+    """The owner's backups. Raises BackupError, SettingsError, VaultLocked, MailRefused."""
+
+    async def standing(self) -> BackupsStanding: ...
+
+    async def create(self) -> BackupShown: ...
+
+    async def schedule(self, every: str, keep: int) -> None: ...
+
+    async def adopt(self) -> None: ...
+
+    async def download(self, name: str) -> tuple[int, AsyncIterator[bytes]]:
+        """How many bytes it has, and these."""
+        ...
+
+
 class HeartbeatKeeper(Protocol):
     """Somebody's heartbeat. Raises MailRefused."""
 
@@ -411,6 +428,9 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
 
     @property
     def voice(self) -> SpeechHearer: ...
+
+    @property
+    def backups(self) -> BackupBook: ...
 
     @property
     def channels(self) -> ChannelBook: ...

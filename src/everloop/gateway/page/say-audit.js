@@ -10,6 +10,6 @@ export const told = spoken({
   broken: (line, why) => `Line ${line} is not sound: ${why}.`,
   kinds: {
     person: "People", account: "Accounts", budget: "Budgets", approval: "Approvals", grant: "Allowed ahead", persona: "Personas", file: "Prompt files", tool: "Tools that ran", settings: "Settings", secret: "Keys",
-    token: "Tokens", password: "Passwords", link: "Links to log in", login: "Logins", conversation: "Conversations", outbox: "Outbox",
+    token: "Tokens", password: "Passwords", link: "Links to log in", login: "Logins", conversation: "Conversations", outbox: "Outbox", backup: "Backups",
   },
 });

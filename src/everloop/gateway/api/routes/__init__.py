@@ -2,6 +2,7 @@
 
 from . import (
     audit,
+    backup,
     budgets,
     channels,
     delivery,
@@ -46,4 +47,5 @@ TABLE = (
     *audit.ROUTES,
     *status.ROUTES,
     *doctor.ROUTES,
+    *backup.ROUTES,
 )

@@ -1,0 +1,339 @@
+"""Restores a backup into a new home, and looks at one without restoring it.
+
+`restoring.json` lies in the home from before the first file until all is there, is checked and is made a copy: a home
+with it is half restored, is opened by nobody, and is restored again from the beginning.
+"""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from ..backup.manifest import DATABASE, About, Member, PackSummary
+from ..backup.unpack import Unpacked, read_backup
+from ..errors import BackupDamaged, BackupError, HomeError, StoreNewer
+from ..ports.backup import HeldBack, RestoredCopy
+from ..ports.failpoint import reach
+from ..runtime.cutting_off import cut_off
+from ..runtime.people import KnownPeople
+from ..settings.edit import SettingChange, edited_json, edited_toml
+from ..settings.sources import file_of, read_bytes, read_layer
+from ..store import schema
+from ..store.copying import counts_in, schema_in
+from .backups import WORKSPACE
+from .home_folders import FOLDERS
+from .opening import RESTORING
+
+if TYPE_CHECKING:
+    from ..store.postgres import PostgresStore
+    from ..store.sqlite import SqliteStore
+
+MARKER = RESTORING
+STORE_URL = "EVERLOOP_STORE__URL"
+NEW_URL = "store.url in its settings is the new one."
+_IDLE = ("logs", "run", "backups", "models", MARKER)  # what does not make a folder somebody's home
+
+
+class RestorePlan(Struct, frozen=True):
+    """`store` is the address of an empty PostgreSQL database; "": SQLite in the home. `same_place`: this is now the one
+    and only copy, which goes on as after a crash."""
+
+    file: Path
+    home: Path
+    passphrase: str = ""
+    store: str = ""
+    same_place: bool = False
+    replace: bool = False
+
+
+class Restored(Struct, frozen=True):
+    about: About
+    summary: PackSummary
+    held: HeldBack | None  # None: it goes on
+    aside: Path | None = None  # where the home lies that was there before
+    notes: tuple[str, ...] = ()
+
+
+class _Marker(Struct, frozen=True):
+    file: str
+    store: str = ""  # that was empty when it was begun with
+
+
+def verify(file: Path, passphrase: str, staging: Path) -> Unpacked:
+    """Read all of it, and restore nothing. Raises BackupError."""
+    with ExitStack() as stack:
+        taker = _DatabaseOnly(staging, stack)
+        found = read_backup(file, passphrase, taker, staging=staging, belongs=_belongs)
+        _check_rows(file, staging / DATABASE, found)
+    return found
+
+
+async def restore(plan: RestorePlan) -> Restored:
+    """Raises BackupError, HomeError, StoreError, SettingsError."""
+    aside = await asyncio.to_thread(_make_room, plan)
+    await _check_store(plan)
+    await asyncio.to_thread(_mark, plan)
+    reach("restore.begun")
+    try:
+        found, notes = await asyncio.to_thread(_unpack, plan)
+    except BaseException:
+        await asyncio.to_thread(_put_back, plan.home, aside)
+        raise
+    reach("restore.unpacked")
+    held = await _settle(plan, found)
+    reach("restore.settled")
+    await asyncio.to_thread(_finish, plan.home)
+    return Restored(found.about, found.summary, held, aside, tuple(notes))
+
+
+def _make_room(plan: RestorePlan) -> Path | None:
+    """Where the home was moved that lay there."""
+    home = plan.home
+    try:
+        names = set(os.listdir(home)) - set(_IDLE) if home.exists() else set[str]()
+        if (home / MARKER).exists():
+            _clear(home)  # of one that was cut off
+            names = set()
+        if not names:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return None
+        _check_unused(home)
+        if not plan.replace:
+            raise HomeError(
+                f"{home} is not empty ({', '.join(sorted(names)[:3])}): name a new folder with --home, or say "
+                "--replace, which moves it aside first"
+            )
+        aside = home.with_name(f"{home.name}.before-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}")
+        home.rename(aside)
+        home.mkdir(mode=0o700)
+        return aside
+    except OSError as error:
+        raise HomeError(f"the home {home} cannot be made ({error.strerror}): name another with --home") from error
+
+
+def _check_unused(home: Path) -> None:
+    from ..store.holders import Holders
+
+    if not (home / "run").is_dir():
+        return
+    holders = Holders(home / "run")
+    try:
+        names = [path.name for path in (home / "run").iterdir() if not path.name.startswith(".")]
+        others = [name for name in names if name != holders.me and name[:1].isdecimal() and holders.alive(name)]
+    finally:
+        holders.close()
+    if others:
+        raise HomeError(f"the home {home} is in use by process {others[0].partition('-')[0]}: end it first")
+
+
+async def _check_store(plan: RestorePlan) -> None:
+    """Only a database that nobody uses is written over: or the one that was empty when this was begun with before."""
+    if not plan.store:
+        if os.environ.get(STORE_URL):
+            raise BackupError(
+                f"{STORE_URL} names a database, which the restored home would use in place of what is restored: unset "
+                "it, or name an empty database with --store"
+            )
+        return
+    from ..store.postgres import PostgresStore
+
+    store = await PostgresStore.connect(plan.store)
+    try:
+        if await store.has_rows() and _marked(plan.home).store != plan.store:
+            raise BackupError("the database of --store is not empty: name one that is, or remove its tables yourself")
+    finally:
+        await store.close()
+
+
+def _marked(home: Path) -> _Marker:
+    try:
+        return msgspec.json.decode((home / MARKER).read_bytes(), type=_Marker)
+    except (OSError, msgspec.DecodeError):
+        return _Marker("")
+
+
+def _mark(plan: RestorePlan) -> None:
+    path = plan.home / MARKER
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(msgspec.json.encode(_Marker(plan.file.name, plan.store)))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _put_back(home: Path, aside: Path | None) -> None:
+    """As if nothing had been begun."""
+    _clear(home)
+    (home / MARKER).unlink(missing_ok=True)
+    if aside is not None:
+        shutil.rmtree(home)
+        aside.rename(home)
+
+
+def _clear(home: Path) -> None:
+    """All that a restore has written; the marker stays, and says what was begun."""
+    for path in home.iterdir() if home.exists() else ():
+        if path.name in _IDLE:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _unpack(plan: RestorePlan) -> tuple[Unpacked, list[str]]:
+    home = plan.home
+    try:
+        taker = _HomeTaker(home)
+        found = read_backup(plan.file, plan.passphrase, taker, staging=home, belongs=_belongs)
+        taker.link_all()
+        _check_rows(plan.file, home / DATABASE, found)
+        return found, _own_settings(plan)
+    except OSError as error:
+        raise HomeError(f"{home} could not be written ({error.strerror}); what was written was removed") from error
+
+
+def _check_rows(file: Path, database: Path, found: Unpacked) -> None:
+    if not database.exists():
+        raise BackupDamaged(f"{file}: there is no database in it")
+    if (version := schema_in(database)) > len(schema.MIGRATIONS):
+        raise StoreNewer(schema.newer(str(file), version, len(schema.MIGRATIONS)))
+    rows = counts_in(database)
+    wrong = [table for table, count in found.summary.rows.items() if rows.get(table) != count]
+    if wrong or found.about.schema != version:
+        raise BackupDamaged(f"{file}: the database in it is not the one that was backed up ({', '.join(wrong)})")
+
+
+def _own_settings(plan: RestorePlan) -> list[str]:
+    """The settings of then, but for where the original keeps its rows and its workspace: the copy has its own."""
+    path = file_of(plan.home)
+    if path is None:
+        return [] if not plan.store else _keep_url(plan)
+    data = read_bytes(path)
+    said = read_layer(path, data, {}).values
+    store = said.get("store")
+    changes, notes = list[SettingChange](), list[str]()
+    if plan.store or (isinstance(store, dict) and store.get("url")):
+        changes.append(SettingChange(("store", "url"), plan.store or None))
+        notes.append(NEW_URL if plan.store else "store.url in its settings was removed: it has SQLite.")
+    if said.get("workspace"):
+        changes.append(SettingChange(("workspace",), None))
+        notes.append(f"workspace in its settings was removed: it lies in {plan.home / WORKSPACE}.")
+    edit = edited_toml if path.suffix == ".toml" else edited_json
+    if changes:
+        path.write_text(edit(data.decode("utf-8-sig"), changes))
+    return notes
+
+
+def _keep_url(plan: RestorePlan) -> list[str]:
+    (plan.home / "config.toml").write_text(edited_toml("", [SettingChange(("store", "url"), plan.store)]))
+    os.chmod(plan.home / "config.toml", 0o600)
+    return [NEW_URL]
+
+
+async def _settle(plan: RestorePlan, found: Unpacked) -> HeldBack | None:
+    """Bring the rows up to date, and make them a copy's."""
+    from ..store.sqlite import SqliteStore
+
+    store = await SqliteStore.connect(plan.home)
+    if not plan.store:
+        try:
+            return await _become(store, plan, found.about)
+        finally:
+            await store.close()
+    await store.close()
+    from ..store.postgres import PostgresStore
+
+    server = await PostgresStore.connect(plan.store)
+    try:
+        await server.load_from(str(plan.home / DATABASE))
+        held = await _become(server, plan, found.about)
+    finally:
+        await server.close()
+    for left in plan.home.glob(f"{DATABASE}*"):
+        left.unlink()
+    return held
+
+
+async def _become(store: "SqliteStore | PostgresStore", plan: RestorePlan, about: About) -> HeldBack | None:
+    home = str(await asyncio.to_thread(plan.home.resolve))
+    places = [(about.workspace, os.path.join(home, WORKSPACE)), (about.home, home)]
+    copy = RestoredCopy(plan.file.name, about.made, time.time())
+    if plan.same_place:
+        await store.succeed(copy, places)
+        return None
+    held = await store.hold_back(copy, places)
+    turns = await cut_off(store, KnownPeople(store))
+    answers = await store.hold_answers(copy)  # what they were told
+    return msgspec.structs.replace(held, turns=turns, answers=held.answers + answers)
+
+
+def _finish(home: Path) -> None:
+    os.sync()  # thousands of files, once
+    (home / MARKER).unlink()
+
+
+def _belongs(name: str) -> bool:
+    """Whether it is the name of something in a home that a backup has."""
+    return any(fnmatchcase(name, each.name) for each in FOLDERS if not each.left_out) or name in (DATABASE, "vault.key")
+
+
+class _DatabaseOnly:
+    """Keeps the database, and reads all else to its end."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+
+    def begin(self, about: About) -> None: ...
+
+    def folder(self, member: Member) -> None: ...
+
+    def link(self, member: Member) -> None: ...
+
+    def file(self, member: Member, pieces: Iterator[bytes]) -> None:
+        if member.name != DATABASE:
+            for _ in pieces:
+                pass
+            return
+        _write(self._folder / DATABASE, member, pieces)
+        self._stack.callback((self._folder / DATABASE).unlink)
+
+
+class _HomeTaker:
+    """Writes what it is given into a home in which there is nothing yet; links come last, so that none is followed."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._links: list[Member] = []
+
+    def begin(self, about: About) -> None: ...
+
+    def folder(self, member: Member) -> None:
+        (self._home / member.name).mkdir(mode=member.mode & 0o755 | 0o700, parents=True, exist_ok=True)
+
+    def link(self, member: Member) -> None:
+        self._links.append(member)
+
+    def file(self, member: Member, pieces: Iterator[bytes]) -> None:
+        _write(self._home / member.name, member, pieces)
+        reach("restore.unpacking")
+
+    def link_all(self) -> None:
+        for each in self._links:
+            (self._home / each.name).symlink_to(each.link)
+
+
+def _write(path: Path, member: Member, pieces: Iterator[bytes]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(path, flags, member.mode & 0o755 | 0o600), "wb") as file:
+        for piece in pieces:
+            file.write(piece)

@@ -1,0 +1,123 @@
+"""The backups of a folder, by their names: what has such a name is whole, for it got it when it was on the disk."""
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from ..errors import BackupError
+
+PLAIN, SEALED = ".tar.gz", ".tar.gz.enc"
+_NAME = re.compile(r"everloop-(\d{8}-\d{6})(?:-\d+)?\.tar\.gz(\.enc)?")
+_PART = ".everloop-*.part"
+_STAMP = "%Y%m%d-%H%M%S"
+
+
+class BackupFile(Struct, frozen=True):
+    path: Path
+    made: float  # when it was begun: all that was acknowledged before is in it
+    size: int
+    sealed: bool
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def backups_in(folder: Path) -> list[BackupFile]:
+    """The newest first. Raises BackupError."""
+    try:
+        found = [_backup(path) for path in folder.iterdir()] if folder.exists() else []
+    except OSError as error:
+        raise BackupError(f"the folder {folder} cannot be read ({error.strerror})") from error
+    return sorted(filter(None, found), key=lambda each: (each.made, each.name), reverse=True)
+
+
+def last_backup(folder: Path) -> BackupFile | None:
+    """The newest that is whole; None where there is none. Raises BackupError."""
+    return next(iter(backups_in(folder)), None)
+
+
+def forget_oldest(folder: Path, keep: int) -> list[str]:
+    """Remove all but the newest `keep`; the names of those that are gone. Raises BackupError."""
+    old = backups_in(folder)[keep:]
+    for each in old:
+        try:
+            each.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise BackupError(f"{each.path} cannot be removed ({error.strerror})") from error
+    return [each.name for each in old]
+
+
+@contextmanager
+def new_backup(folder: Path, made: float, sealed: bool) -> Iterator[tuple[BinaryIO, Path]]:
+    """A file to write it into, and the name that it gets when the block has ended well: whole, on the disk, and for its
+    owner's eyes alone. Nothing is left of it otherwise. Raises BackupError."""
+    stamp = datetime.fromtimestamp(made, UTC).strftime(_STAMP)
+    part = folder / f".everloop-{stamp}-{os.getpid()}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _sweep(folder)
+        file = open(part, "xb", opener=_private)  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise BackupError(f"no backup can be written into {folder} ({error.strerror}): name another folder") from error
+    target = _free(folder, stamp, SEALED if sealed else PLAIN)
+    try:
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # one without a lock was left by somebody who is gone
+            yield file, target
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(part, target)  # never in the place of another
+        _keep_names(folder)
+    except OSError as error:
+        raise BackupError(
+            f"the backup could not be written into {folder} ({error.strerror}); nothing is left of it"
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _private(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _free(folder: Path, stamp: str, kind: str) -> Path:
+    names = (f"everloop-{stamp}{f'-{number}' if number else ''}{kind}" for number in range(1000))
+    return next(path for path in map(folder.__truediv__, names) if not path.exists())
+
+
+def _backup(path: Path) -> BackupFile | None:
+    named = _NAME.fullmatch(path.name)
+    if named is None or path.is_symlink() or not path.is_file():
+        return None
+    try:
+        made = datetime.strptime(named[1], _STAMP).replace(tzinfo=UTC).timestamp()
+        return BackupFile(path, made, path.stat().st_size, bool(named[2]))
+    except (ValueError, FileNotFoundError):  # no such day; or it was removed just now
+        return None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes have left."""
+    for part in folder.glob(_PART):
+        try:
+            with open(part, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                part.unlink(missing_ok=True)
+        except (BlockingIOError, FileNotFoundError):
+            pass  # it is being written, or another was quicker
+
+
+def _keep_names(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

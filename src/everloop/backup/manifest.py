@@ -1,0 +1,56 @@
+"""What stands in a backup: `about.json` first, then the database, what lies in the home, and `manifest.jsonl` last, a
+line with the hash of each member before it. A file that ends before its manifest is no backup."""
+
+import posixpath
+
+from msgspec import Struct
+
+ABOUT, DATABASE, MANIFEST = "about.json", "everloop.db", "manifest.jsonl"
+FORMAT = 1
+TOLD = 1000  # of what was left out, that are named
+
+
+class About(Struct, frozen=True, kw_only=True):
+    """`home` and `workspace` are where they lay, `schema` is that of the database."""
+
+    format: int = FORMAT
+    everloop: str
+    schema: int
+    made: float
+    store: str  # sqlite, postgres
+    home: str
+    workspace: str
+    has_key: bool  # of the vault
+
+
+class Member(Struct, frozen=True, omit_defaults=True):
+    name: str
+    mode: int
+    size: int = 0
+    sha256: str = ""  # of a file
+    link: str = ""  # to what a link points
+
+
+class PackSummary(Struct, frozen=True, kw_only=True):
+    """The last line. `changed` are files that somebody wrote while they were read, `left_out` what is not in it, and
+    why."""
+
+    members: int
+    bytes: int
+    rows: dict[str, int]
+    left_out: list[str] = []
+    changed: list[str] = []
+
+
+def is_inside(name: str) -> bool:
+    """Whether it leads to a place beneath the folder that it is unpacked in, and nowhere else (path traversal)."""
+    parts = name.split("/")
+    return "\0" not in name and "\\" not in parts[0] and not any(part in ("", ".", "..") for part in parts)
+
+
+def link_stays(name: str, target: str) -> bool:
+    """Whether a link leads to something in the same folder of the home."""
+    if not target or target.startswith("/") or "\0" in target or "/" not in name:
+        return False
+    aim = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+    return aim.split("/")[0] == name.split("/")[0] and is_inside(aim)

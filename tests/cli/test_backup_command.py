@@ -1,0 +1,199 @@
+"""`everloop backup` and `everloop export`, as somebody types them; killed in the middle, and on a full disk."""
+
+import json
+import os
+import resource
+import signal
+import stat
+import sys
+import tarfile
+from asyncio import create_subprocess_exec
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.cli.person import Person, is_one_plain_sentence
+from tests.effort import in_full
+from tests.processes import kill
+
+from everloop.testing import Say
+from everloop.testing.failpoints import names_in_source
+from everloop.testing.model_server import ModelServer
+
+SOURCE = Path(__file__).parents[2] / "src" / "everloop"
+POINTS = [name for name in names_in_source(SOURCE) if name.startswith(("backup.", "restore."))]
+KILLED = """
+import sys
+from everloop.cli import run
+from everloop.testing import failpoints
+failpoints.arm(sys.argv[1])
+run(sys.argv[2:])
+"""
+LIMITED = """
+import resource, signal, sys
+from everloop.cli import run
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(run(sys.argv[2:]))
+"""
+
+
+@pytest.fixture
+async def person(tmp_path: Path) -> AsyncIterator[Person]:
+    async with ModelServer([Say("hello")]) as model:
+        person = Person(tmp_path, model)
+        person.home.mkdir(mode=0o700)
+        (person.home / "config.toml").write_text("# mine\n[agents.defaults]\nmax_tokens = 1000\n")
+        assert (await person.run("-m", "good morning")).out == "hello\n"
+        (person.home / "workspace" / "notes.txt").write_text("milk")
+        (person.home / "workspace" / "link").symlink_to("notes.txt")
+        (person.home / "workspace" / "out").symlink_to("/etc/hostname")
+        assert (await person.run("secrets", "set", "demo", typed=b"a-secret\n")).status == 0
+        yield person
+        await person.leave()
+
+
+def elsewhere(person: Person, home: Path) -> Person:
+    other = Person.__new__(Person)
+    other.__dict__.update(person.__dict__)
+    other.home, other.environment = home, {**person.environment, "EVERLOOP_HOME": str(home)}
+    return other
+
+
+async def run_script(person: Person, script: str, *words: str) -> tuple[int, str]:
+    pipe = -1
+    process = await create_subprocess_exec(
+        *(sys.executable, "-c", script, *words), stderr=pipe, env={**person.environment, "EVERLOOP_TEST": "1"}
+    )
+    try:
+        _, err = await process.communicate()
+        assert process.returncode is not None
+        return process.returncode, err.decode()
+    finally:
+        await kill(process)
+
+
+def the_backup(person: Person) -> Path:
+    [found] = [path for path in (person.home / "backups").iterdir() if path.name.startswith("everloop-")]
+    return found
+
+
+async def test_what_was_said_kept_and_written_is_there_again_elsewhere(person: Person, tmp_path: Path):
+    made = await person.run("backup", "create")
+    assert made.status == 0
+    assert "vault.key) was left out" in made.err
+    assert "1 things are not in it, such as workspace/out: a link that leads out of it" in made.err
+    file = the_backup(person)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "is whole" in (await person.run("backup", "verify", file.name)).out
+    ran = await person.run("backup", "restore", str(file), "--home", str(tmp_path / "new"))
+    assert (ran.status, "everloop backup adopt" in ran.err) == (0, True)
+    there = elsewhere(person, tmp_path / "new")
+    assert "good morning" in (await there.run("sessions", "list")).out
+    assert (there.home / "workspace" / "link").read_text() == "milk"
+    assert (there.home / "config.toml").read_text() == (person.home / "config.toml").read_text()
+    assert not (there.home / "vault.key").exists()
+    assert not (there.home / "workspace" / "out").is_symlink()
+    assert stat.S_IMODE((there.home / "everloop.db").stat().st_mode) == 0o600
+    listed = json.loads((await there.run("audit", "--json")).out)
+    assert "backup.restored" in json.dumps(listed)
+    assert "goes on" in (await there.run("backup", "adopt")).out
+    assert "nothing was changed" in (await there.run("backup", "adopt")).out
+
+
+async def test_with_a_passphrase_the_vault_comes_along_and_without_it_nothing_can_be_read(
+    person: Person, tmp_path: Path
+):
+    (tmp_path / "word").write_text("correct horse\n")
+    assert (await person.run("backup", "create", "--passphrase-file", str(tmp_path / "word"))).err.count("vault") == 0
+    file = the_backup(person)
+    assert file.name.endswith(".tar.gz.enc")
+    assert b"good morning" not in file.read_bytes()
+    missing = await person.run("backup", "verify", str(file))
+    assert (missing.status, is_one_plain_sentence(missing.err)) == (1, True)
+    (tmp_path / "other").write_text("wrong\n")
+    wrong = await person.run(
+        "backup", "restore", str(file), "--home", str(tmp_path / "x"), "--passphrase-file", str(tmp_path / "other")
+    )
+    assert (wrong.status, "the passphrase is another one" in wrong.err) == (1, True)
+    person.environment["EVERLOOP_BACKUP_PASSPHRASE"] = "correct horse"
+    assert (await person.run("backup", "restore", str(file), "--home", str(tmp_path / "new"))).status == 0
+    assert (tmp_path / "new" / "vault.key").read_bytes() == (person.home / "vault.key").read_bytes()
+    assert "demo" in (await elsewhere(person, tmp_path / "new").run("secrets", "list")).out
+
+
+async def test_a_home_that_is_used_is_not_restored_over(person: Person, tmp_path: Path):
+    await person.run("backup", "create", "--folder", str(tmp_path / "safe"))
+    [file] = (tmp_path / "safe").iterdir()
+    refused = await person.run("backup", "restore", str(file))
+    assert (refused.status, "is not empty" in refused.err) == (1, True)
+    (person.home / "workspace" / "notes.txt").write_text("spoilt")
+    replaced = await person.run("backup", "restore", str(file), "--replace", "--same-place")
+    assert replaced.status == 0, replaced.err
+    assert (person.home / "workspace" / "notes.txt").read_text() == "milk"
+    aside = Path(replaced.err.partition("lies in ")[2].partition(".\n")[0])
+    assert (aside / "workspace" / "notes.txt").read_text() == "spoilt"
+    assert "goes on as after a crash" in replaced.err
+
+
+@pytest.mark.shortened
+@pytest.mark.parametrize("point", POINTS[:: in_full(1, 3)])
+async def test_killed_at_any_point_there_is_no_half_of_anything(person: Person, point: str, tmp_path: Path):
+    new = elsewhere(person, tmp_path / "new")
+    if point.startswith("backup."):
+        assert (await run_script(person, KILLED, point, "backup", "create"))[0] == -signal.SIGKILL
+        assert "There is no backup" in (await person.run("backup", "list")).out
+    assert (await person.run("backup", "create")).status == 0
+    file = the_backup(person)
+    assert [path.name for path in (person.home / "backups").iterdir()] == [file.name]
+    if point.startswith("restore."):
+        assert (await run_script(new, KILLED, point, "backup", "restore", str(file)))[0] == -signal.SIGKILL
+        half = await new.run("sessions", "list")
+        assert (half.status, "half restored" in half.err) == (1, True)
+    assert (await new.run("backup", "restore", str(file))).status == 0
+    assert "good morning" in (await new.run("sessions", "list")).out
+
+
+async def test_a_full_disk_leaves_nothing_half_and_says_so(person: Person, tmp_path: Path):
+    (person.home / "workspace" / "large").write_bytes(os.urandom(2_000_000))
+    status, err = await run_script(person, LIMITED, "1000000", "backup", "create")
+    assert (status, is_one_plain_sentence(err)) == (1, True), err
+    assert list((person.home / "backups").iterdir()) == []
+    assert (await person.run("backup", "create")).status == 0
+    file = the_backup(person)
+    new = elsewhere(person, tmp_path / "new")
+    status, err = await run_script(new, LIMITED, "1000000", "backup", "restore", str(file))
+    assert (status, is_one_plain_sentence(err)) == (1, True), err
+    assert not (new.home / "everloop.db").exists()
+    assert (await new.run("backup", "restore", str(file))).status == 0
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 1_000_000
+
+
+async def test_the_gateway_makes_them_as_often_as_it_is_told_and_keeps_the_newest(person: Person, tmp_path: Path):
+    told = await person.run("backup", "schedule", "daily", "--keep", "2", "--folder", str(tmp_path / "kept"))
+    assert told.out.startswith("One is made daily where the gateway runs, into")
+    text = (person.home / "config.toml").read_text()
+    assert text.startswith("# mine\n")
+    assert 'every = "daily"' in text
+    assert "--keep is at least 1" in (await person.run("backup", "schedule", "daily", "--keep", "0")).err
+    assert (await person.run("backup", "schedule", "off")).out.startswith("No backup is made by itself.")
+
+
+async def test_everything_is_exported_as_files_that_people_can_read(person: Person, tmp_path: Path):
+    told = await person.run("export", str(tmp_path / "all"))
+    assert told.status == 0, told.err
+    files = {path.relative_to(tmp_path / "all").as_posix() for path in (tmp_path / "all").rglob("*") if path.is_file()}
+    assert {"README.md", "users.csv", "usage.csv", "settings.json", "people/owner/workspace/notes.txt"} <= files
+    [markdown] = (tmp_path / "all").rglob("conversations/*.md")
+    assert "good morning" in markdown.read_text()
+    everything = b"".join(path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file())
+    assert b"a-secret" not in everything
+    assert b"sk-canary" not in everything
+
+
+async def test_a_plain_backup_can_be_looked_at_with_tar(person: Person):
+    await person.run("backup", "create", "--plain")
+    with tarfile.open(the_backup(person)) as tar:
+        names = tar.getnames()
+    assert (names[0], names[1], names[-1]) == ("about.json", "everloop.db", "manifest.jsonl")
+    assert "workspace/notes.txt" in names
