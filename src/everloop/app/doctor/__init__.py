@@ -186,25 +186,23 @@ class HouseDoctor:
     def __init__(self, home: Path, tasks: Callable[[], Sequence[TaskState]]) -> None:
         self._home = home
         self._tasks = tasks
-        self._looking: asyncio.Task[list[Diagnosis]] | None = None
+        self._alone = asyncio.Lock()
+        self._found: list[Diagnosis] = []
         self._fresh_until = 0.0
 
     def checks(self) -> Sequence[CheckRow]:
         return [CheckRow(check.name, group, check.about) for group, check in CHECKS]
 
     async def examine(self) -> Sequence[Diagnosis]:
-        if self._looking is None or (self._looking.done() and time.monotonic() > self._fresh_until):
-            self._looking = asyncio.ensure_future(self._examined())
-        return await asyncio.shield(self._looking)
+        async with self._alone:
+            if time.monotonic() > self._fresh_until:
+                async with patient_of(self._home, tasks=self._tasks) as patient:
+                    self._found = await examine(patient)
+                self._fresh_until = time.monotonic() + FRESH
+            return self._found
 
     async def mend(self) -> Sequence[Mended]:
         mended = await asyncio.to_thread(mend_all, await self.examine())
         if mended:
             self._fresh_until = 0.0
         return mended
-
-    async def _examined(self) -> list[Diagnosis]:
-        async with patient_of(self._home, tasks=self._tasks) as patient:
-            found = await examine(patient)
-        self._fresh_until = time.monotonic() + FRESH
-        return found

@@ -80,14 +80,18 @@ async def look_at_port(patient: Patient) -> Sequence[Diagnosis]:
         return fine(f"the gateway does not run; port {place.port} is free")
     pid = await aside(listener_at, place.port)
     who = f" (process {pid}, {command_of(pid)})" if pid else ""
+    ours = {name.partition("-")[0] for name in await aside(_running, patient.home / "run")}
     if not await _is_gateway(patient, f"{'https' if place.tls_cert else 'http'}://{host}:{place.port}/health"):
+        if str(pid) in ours:
+            return [
+                broken(f"the gateway of this home does not answer{who}", f"Restart it: kill {pid}, everloop gateway")
+            ]
         return [
             broken(
                 f"port {place.port} of the gateway is taken by another program{who}",
                 f"End it, or choose another: gateway.port in the settings, or everloop gateway --port {place.port + 1}",
             )
         ]
-    ours = {name.partition("-")[0] for name in await aside(_running, patient.home / "run")}
     if pid and str(pid) not in ours and not patient.chosen.store.url:
         return [
             advice(
