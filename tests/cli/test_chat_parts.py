@@ -57,9 +57,9 @@ def test_a_title_cannot_end_the_code_that_it_stands_in():
 
 def test_who_was_killed_is_not_there_any_more(tmp_path: Path):
     with Presence(tmp_path, "cli:a") as one:
-        (tmp_path / "chats" / "99999999").write_text("cli:a")
+        (tmp_path / "terminals" / "99999999").write_text("cli:a")
         assert one.others() == 0
-        assert [each.name for each in (tmp_path / "chats").iterdir()] != []
+        assert [each.name for each in (tmp_path / "terminals").iterdir()] != []
 
 
 def test_a_family_begins_with_its_first_ancestor_and_also_one_in_a_ring_ends():

@@ -78,7 +78,7 @@ async def test_from_nothing_to_a_first_answer_at_a_terminal(person: Person, mode
     assert [line.split("  ")[1] for line in shown.splitlines()[-3:]] == [
         "everloop",
         "everloop gateway",
-        "everloop status",
+        "everloop doctor",
     ]
     assert KEY not in shown
     assert PASSWORD not in shown

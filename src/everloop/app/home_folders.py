@@ -56,6 +56,8 @@ FOLDERS = (
     FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
     FolderRule("mcp", "kept: what is installed for MCP servers, and what they write, the house's"),
     FolderRule("imports", "kept: what was brought in from elsewhere, by hashes, so that it comes once"),
+    FolderRule("history", "kept: what was typed at the owner's terminal"),
+    FolderRule("terminals", "kept: which chats are open at terminals", "of that machine"),
     FolderRule("run", "kept: which processes run", "of that machine"),
     FolderRule("models", "kept: weights of models", "they are fetched again"),
     FolderRule("config.*", "kept: the owner's settings"),

@@ -30,7 +30,7 @@ MORE = (
 NEXT = {
     "everloop": "a chat, here",
     "everloop gateway": "the same in a browser, and the channels",
-    "everloop status": "how everything stands",
+    "everloop doctor": "what is wrong, should something be",
 }
 NOBODY_ASKED = (
     "onboard asks its questions at a terminal; in a script say --yes, or what is to be done: --model, --provider, "

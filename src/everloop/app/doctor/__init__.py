@@ -24,7 +24,7 @@ from ...store.vault import EncryptedVault, key_of
 from ..models import network_of
 from ..opening import OpenHome
 from ..settings_files import SettingsFiles
-from . import channels, configuration, files, machine, models, network, people, running, sandbox, storage
+from . import backups, channels, configuration, files, machine, models, network, people, running, sandbox, storage
 from .check import Check, Patient, skipped
 from .mending import mend_all
 
@@ -34,12 +34,11 @@ OPENING = 12.0  # seconds for the store
 AT_ONCE = 8
 FRESH = 5.0  # seconds for which a look counts
 
-# In the order in which they are told. A check is another row in one of these files, or a file of its own here: that of
-# backups is to come, beside what is kept.
+# In the order in which they are told. A check is another row in one of these files, or a file of its own here.
 GROUPS: dict[str, tuple[Check, ...]] = {
     "settings": configuration.CHECKS,
     "files": files.CHECKS,
-    "store": storage.CHECKS,
+    "store": (*storage.CHECKS, *backups.CHECKS),
     "machine": machine.CHECKS,
     "network": network.CHECKS,
     "models": models.CHECKS,

@@ -16,7 +16,7 @@ from ...readings.spoken import spoken
 from .front import Display
 from .keyboard import Keyboard
 
-FOLDER = "chats"
+FOLDER = "terminals"
 LOOKS = 1.0  # seconds between two looks
 HERE_TOO = "(another chat is open in this session: what is said there is shown here, too; -s opens another)"
 OPENED = "(another chat has been opened in this session; what is said there is shown here)"

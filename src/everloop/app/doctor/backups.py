@@ -1,0 +1,33 @@
+"""Whether what is kept could be brought back."""
+
+import time
+from collections.abc import Sequence
+
+from ...backup.listing import last_backup
+from ...errors import BackupError
+from ...ports.doctor import Diagnosis
+from ..backups import folder_of
+from .check import Check, Patient, advice, aside, broken, fine, many
+
+DAYS = {"daily": 1, "weekly": 7}
+LATE = 1.5  # of the time between two
+MAKE = "Make one now with `everloop backup create`, and see in `everloop logs` why the gateway made none"
+
+
+async def look_at_backups(patient: Patient) -> Sequence[Diagnosis]:
+    chosen = patient.chosen.backup
+    try:
+        last = await aside(last_backup, folder_of(patient.chosen, patient.home))
+    except BackupError as error:
+        return [broken(str(error), "Set backup.folder to a folder that can be read and written")]
+    if not chosen.every:
+        return fine("no backups are made by themselves; `everloop backup schedule daily` has them made")
+    if last is None:
+        return [advice(f"backups are to be made {chosen.every}, and there is none yet", MAKE)]
+    days = (time.time() - last.made) / 86_400
+    if days > DAYS[chosen.every] * LATE:
+        return [broken(f"the last backup is {many(int(days), 'day')} old, and one is due {chosen.every}", MAKE)]
+    return fine(f"the last backup is {last.name}")
+
+
+CHECKS = (Check("backups", "backups are made as often as they are to be", look_at_backups, needs="settings"),)
