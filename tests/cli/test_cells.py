@@ -9,7 +9,7 @@ from pyte import Screen, Stream
 from tests.effort import examples
 from wcwidth import wcswidth, wcwidth
 
-from everloop.cli.cells import beginning, cells, fitting, parts, reach, width
+from everloop.cli.cells import beginning, cells, fit_end, fitting, parts, width
 from everloop.readings.visible import visible
 
 FAMILY, HEART, FLAG, WAVE = "👩‍👩‍👧", "❤️", "🇫🇷", "👋🏽"
@@ -55,7 +55,7 @@ def test_parts_are_all_of_a_text_and_fit(text: str, room: int, first: int):
     assert "".join(whole) == text
     longest = max(map(cells, [FAMILY, FLAG, WAVE]))
     assert all(cells(part) <= max(room, longest) for part in whole)
-    assert cells(text[: reach(text, room)]) <= room
+    assert cells(text[: fit_end(text, room)]) <= room
     assert cells(beginning(text, room)) <= room or room < 1
     assert cells(fitting(text, room)) <= room + text.count("\ufe0f")
 

@@ -28,7 +28,7 @@ from ..settings.edit import SettingChange, edited_json, edited_toml
 from ..settings.sources import file_of, read_bytes, read_layer
 from ..store import schema
 from ..store.copying import counts_in, schema_in
-from .backups import WORKSPACE
+from .backup_making import WORKSPACE
 from .home_folders import FOLDERS
 from .opening import RESTORING
 

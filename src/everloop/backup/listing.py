@@ -12,6 +12,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ..errors import BackupError
+from .manifest import PackSummary
 
 PLAIN, SEALED = ".tar.gz", ".tar.gz.enc"
 _NAME = re.compile(r"everloop-(\d{8}-\d{6})(?:-\d+)?\.tar\.gz(\.enc)?")
@@ -28,6 +29,12 @@ class BackupFile(Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.path.name
+
+
+class MadeBackup(Struct, frozen=True):
+    file: BackupFile
+    summary: PackSummary
+    warnings: tuple[str, ...] = ()
 
 
 def backups_in(folder: Path) -> list[BackupFile]:

@@ -10,16 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..app.backups import (
-    PASSPHRASE,
-    BackupFile,
-    Backups,
-    MadeBackup,
-    backups_in,
-    folder_of,
-    is_sealed_file,
-    staging_beside,
-)
+from ..app.backup_making import is_sealed_file, staging_beside
+from ..app.backups import PASSPHRASE, BackupFile, Backups, MadeBackup, backups_in, folder_of
 from ..app.records import open_records
 from ..app.restoring import Restored, RestorePlan, restore, verify
 from ..app.scheduled_backups import ScheduledBackups, change_schedule

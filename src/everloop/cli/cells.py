@@ -41,7 +41,7 @@ def _within(letter: str, ranges: str) -> bool:
     return any(first <= letter <= last for first, last in zip(ranges[::2], ranges[1::2], strict=True))
 
 
-def reach(text: str, room: int, start: int = 0) -> int:
+def fit_end(text: str, room: int, start: int = 0) -> int:
     """Where the text ends that fits into so many cells from there on; nothing that people see as one is cut."""
     if text.isascii():
         return min(len(text), start + max(0, room))
@@ -58,7 +58,7 @@ def parts(text: str, room: int, first: int | None = None) -> Iterator[str]:
     """All of the text, in parts of so many cells; of fewer in the `first`, where nothing may fit."""
     start, left = 0, room if first is None else first
     while start < len(text):
-        end = reach(text, left, start)
+        end = fit_end(text, left, start)
         if end == start and left >= room:
             end = start + 1  # wider than any room
         yield text[start:end]
@@ -67,7 +67,7 @@ def parts(text: str, room: int, first: int | None = None) -> Iterator[str]:
 
 def beginning(text: str, room: int) -> str:
     """As much of a text as fits into so many cells, with a sign that there is more."""
-    return text if cells(text) <= room else f"{text[: reach(text, room - 1)]}…"
+    return text if cells(text) <= room else f"{text[: fit_end(text, room - 1)]}…"
 
 
 def fitting(text: str, room: int) -> str:

@@ -161,6 +161,7 @@ async def house(openings, gated_send) -> Any:
         adding = {"values": values, "pin": reviewed["review"]["pin"]}
         assert (await client.put("/api/mcp/files", json=adding)).status == 200
         schedules = (await (await client.get("/api/schedules")).json())["schedules"]
+        backup = await (await client.post("/api/backup")).json()
     (door.home / "workspace" / "HEARTBEAT.md").write_text("check: true\n")
     async with open_records(door.home) as records:
         await records.store.keep_grant(Grant("ab12", "owner", "owner", "send", any=True, until=4e9))
@@ -170,6 +171,7 @@ async def house(openings, gated_send) -> Any:
     door.known = {
         "^/api/sessions/ id": [each["id"] for each in listed["sessions"]],
         "^/api/approvals/ id": [asked["approval"]],
+        "^/api/backup/files/ name": [backup["name"]],
         "^/api/files/ ref": [kept["file"]],
         "^/api/grants/ id": ["ab12"],
         "^/api/keys/ name": ["openai"],

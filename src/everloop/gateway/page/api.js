@@ -66,26 +66,11 @@ export async function part(url, most) {
   return { data, length: Number(answer.headers.get("Content-Range")?.split("/")[1] ?? data.size) };
 }
 
-/** What is told as server-sent events, one after the other, until the signal ends it or nobody tells any more. */
-export async function* events(path, signal) {
-  const answer = await authorized(path, { signal });
-  if (!answer.ok) await understood(answer);
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = "", read; !(read = await reader.read()).done;) {
-    const whole = (rest + read.value).split("\n\n");
-    rest = whole.pop();
-    for (const each of whole) {
-      const data = each.split("\n").find((line) => line.startsWith("data: "));
-      if (data) yield JSON.parse(data.slice(6));
-    }
-  }
-}
-
 export async function call(path, options = {}) {
   return understood(await authorized(path, options));
 }
 
-async function authorized(path, options = {}) {
+export async function authorized(path, options = {}) {
   let answer = await speak(path, signed(options));
   if (answer.status === 401) {
     renewing ??= begin().finally(() => { renewing = null; });
@@ -109,7 +94,7 @@ async function speak(path, options) {
   }
 }
 
-async function understood(answer) {
+export async function understood(answer) {
   const body = await answer.json().catch(() => null);
   if (answer.ok && body) return body;
   const error = body?.error;

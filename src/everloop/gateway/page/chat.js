@@ -45,7 +45,7 @@ export class Chat {
     this.heed();
   }
 
-  /** Speaking and reading aloud are loaded where somebody has switched them on in this browser. */
+  /** Speech is loaded where it was switched on. */
   async heedSpeech() {
     this.speech?.close();
     this.speech = null;
@@ -201,7 +201,7 @@ export class Chat {
     this.named().then(() => { if (this.about.parent) this.versions(); }).catch(() => {}); // it is named at the next look
   }
 
-  versions() { this.transcript.showVersions(this.about, (id) => this.house.go(`#/c/${id}`)).catch(() => {}); } // it is whole without
+  versions() { this.transcript.showVersions(this.about, (id) => this.house.go(`#/c/${id}`)).catch(() => {}); }
 
   frame(frame) { this.hearing.frame(frame); }
 
@@ -227,7 +227,7 @@ export class Chat {
   /** A new conversation in which nothing was said yet. */
   get fresh() { return !this.opened && !this.transcript.entries.length; }
 
-  /** Who asks for a new conversation and is in one stays in it, with what they have begun to write. */
+  /** Who asks for a new conversation and is in one stays in it. */
   moved(kind) {
     if (kind || this.thread || !this.fresh) return false;
     this.offerField();

@@ -7,8 +7,7 @@ import { enlarged, isPicture } from "./files.js";
 import { say } from "./say.js";
 
 export class Composer {
-  /** `acts` is {send(text, files), stop(), background(), running(), said(), paths()}: the last two are what was said before here, and the
-   * files that are known here. */
+  /** `acts` is {send(text, files), stop(), background(), running(), said(), paths()}. */
   constructor(acts, session) {
     this.acts = acts;
     this.field = h("textarea", {

@@ -31,13 +31,13 @@ export class Hearing {
 
   take(frame) {
     const { log, sent, held, house, session } = this.chat;
-    if (held.node.firstChild && ["stream_start", "response", "error"].includes(frame.type)) held.load(session); // it may have been answered
+    if (held.node.firstChild && ["stream_start", "response", "error"].includes(frame.type)) held.load(session);
     switch (frame.type) {
       case "stream_start": return log.streamStart(frame.msg);
       case "stream_chunk": return log.streamChunk(frame);
       case "stream_end": log.streamEnd(frame); return this.sync();
       case "response": sent.answered(frame); return this.sync();
-      case "error": return frame.thread ? this.sync() : this.chat.refused(frame); // a turn that came to nothing is told by the log
+      case "error": return frame.thread ? this.sync() : this.chat.refused(frame);
       case "event": return this.event(frame);
       case "news": if (frame.event === "titled") this.chat.named().catch(() => {}); return; // else at the next look
       case "approval":

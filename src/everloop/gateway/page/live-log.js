@@ -1,6 +1,6 @@
 // The log of all processes, as it is written: how serious at least, and which words.
 
-import { events } from "./api.js";
+import { events } from "./server-events.js";
 import { h } from "./dom.js";
 import { told } from "./say-doctor.js";
 

@@ -60,6 +60,7 @@ const PLACES = [
   ["voice.", "models", "answers"],
   ["schedules.", "behaviour", "turns"],
   ["heartbeat.", "behaviour", "turns"],
+  ["terminal.", "behaviour", "turns"],
   ["prices.", "models", "prices"],
   ["skills.", "tools", "permissions"],
   ["tools.exec.", "tools", "commands"],

@@ -40,6 +40,7 @@ export const labels = spoken({
   "files.max_bytes": "Largest file (bytes)", "files.quota": "File storage per person (bytes)", "files.guest_quota": "File storage per guest (bytes)", "files.link_seconds": "Signed links hold for (seconds)", "gateway.request_seconds": "Request timeout (seconds)",
   "agents.defaults.memory_window": "Messages before they are remembered", "memory.enabled": "Remember conversations", "memory.idle_minutes": "Remember after silence of (minutes)", "memory.tokens_per_day": "Tokens a day for remembering, each",
   "heartbeat.enabled": "Look after HEARTBEAT.md", "heartbeat.every": "Minutes between two looks", "heartbeat.again_hours": "Hours until an open line comes up again", "heartbeat.quiet": "Quiet hours", "heartbeat.session": "Where it answers", "heartbeat.people": "Also for other people",
+  "terminal.theme": "Colours of the chat at a terminal", "terminal.notify": "Sign that a long turn is over", "terminal.notify_seconds": "Seconds of a long turn", "terminal.title": "Name the terminal's window",
   "backup.folder": "Folder of backups", "backup.every": "Backups by itself", "backup.keep": "Backups that stay", "backup.passphrase": "Passphrase of backups",
   "gateway.mcp_tools": "Tools that MCP clients may call",
   "schedules.timezone": "Time zone of schedules", "schedules.most_per_person": "Schedules per person", "schedules.least_seconds": "Seconds between scheduled turns",
