@@ -56,6 +56,7 @@ async def answer(image: Image, model: ModelServer, **environment: str) -> tuple[
     return ran.returncode, out, err
 
 
+@pytest.mark.shortened
 async def test_the_chat_answers_from_there(image: Image):
     async with ModelServer(lambda shown: Say("from the image")) as model:
         answered = await answer(image, model)

@@ -107,7 +107,7 @@ async def _create(terminal: Terminal, given: argparse.Namespace) -> None:
         backups = records.backups
         passphrase = "" if given.plain else await _passphrase_for(backups, given)
         folder = Path(given.folder) if given.folder else None
-        made = await backups.create(folder, passphrase, _Progress(sys.stderr))
+        made = await backups.create(folder, passphrase, _Progress(terminal) if sys.stderr.isatty() else None)
     if given.json:
         terminal.answer(to_json({**_as_json(made.file), "warnings": list(made.warnings)}))
         return
@@ -254,16 +254,18 @@ def sized(size: float) -> str:
     return f"{size:.1f} GB"
 
 
-class _Progress:
-    """A line that is overwritten, at a terminal, and none anywhere else."""
+PAUSE = 0.5  # seconds between two tellings
 
-    def __init__(self, screen: Any) -> None:
-        self._screen = screen if screen.isatty() else None
+
+class _Progress:
+    """Told in a line that is overwritten, from the thread that packs."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
         self._told = 0.0
 
     def __call__(self, done: int, total: int) -> None:
-        if self._screen and time.monotonic() - self._told > 0.5:
+        if time.monotonic() - self._told > PAUSE:
             self._told = time.monotonic()
             share = f"{min(99, done * 100 // total)} %" if total else ""
-            self._screen.write(f"\r\x1b[K{sized(done)} of about {sized(total)} {share}\r")
-            self._screen.flush()
+            self._terminal.status(f"{sized(done)} of about {sized(total)} {share}")

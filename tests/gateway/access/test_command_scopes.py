@@ -70,6 +70,12 @@ FORMS = {
     "/status": "read",
     "/budget": "read",
     "/keys": "read",
+    "/resume": "read",
+    "/resume {id}": "read",
+    "/fork": "read",
+    "/fork 1": "read",
+    "/tree": "read",
+    "/tree {id}": "read",
     "/session": "read",
     "/session help": "",
     "/session list": "read",
@@ -92,7 +98,7 @@ FORMS = {
 
 OTHERS = (
     *("/cron", "/model", "/persona", "/skill", "/mcp", "/compact", "/approve", "/deny", "/usage", "/session"),
-    *("/bg", "/fg", "/tasks", "/kill", "/status"),
+    *("/fork", "/tree", "/bg", "/fg", "/tasks", "/kill", "/status"),
 )
 
 
@@ -198,7 +204,7 @@ def test_the_command_that_is_found_is_the_one_whose_scope_is_looked_at():
         assert scope_of(text) == (found.right_to(rest_of(text)).scope if found else "")
 
 
-GUESTS = {"/budget", "/keys", "/help", "/new", "/stop", "/undo", "/session", "/skill", "/memory"}
+GUESTS = {"/budget", "/keys", "/help", "/new", "/stop", "/undo", "/session", "/resume", "/skill", "/memory"}
 
 
 async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):

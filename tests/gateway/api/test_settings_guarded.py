@@ -25,6 +25,8 @@ BY_HAND = {
     "gateway.tls_cert": "/etc/shadow",
     "gateway.tls_key": "/etc/shadow",
     "workspace": "/",
+    "backup.folder": "/tmp/elsewhere",
+    "backup.passphrase": "${vault:other}",
     "store.url": "postgresql://me:pw@evil.example/x?sslkey=/etc/shadow",
     "files.url": "s3://evil",
     "files.endpoint": "http://evil.example",
@@ -173,6 +175,12 @@ PLAIN = [
     "heartbeat.again_hours",
     "heartbeat.quiet",
     "heartbeat.people",
+    "terminal.theme",
+    "terminal.notify",
+    "terminal.notify_seconds",
+    "terminal.title",
+    "backup.every",
+    "backup.keep",
 ]
 
 
