@@ -87,7 +87,7 @@ async def test_it_says_what_needs_a_new_start_and_the_audit_has_it(person: Perso
         (
             ("set", "channels.telegram.token", TOKEN),
             "channels are set up with `everloop channels add telegram`, and taken out with `everloop channels remove "
-            "telegram`",
+            "telegram`; here channels.telegram.enabled can be set, which switches one off and on",
         ),
         (
             ("set", "providers.custom.api_base", "http://127.0.0.1:1/v1"),

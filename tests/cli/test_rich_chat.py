@@ -290,6 +290,41 @@ process.run(main())
 """
 
 
+async def test_who_goes_on_without_an_answer_is_asked_the_next_question_too(model, terminal):
+    def tries_twice(shown: Shown) -> Line:
+        tried = sum(who == "tool" for who, _ in shown.said)
+        return Call("exec", {"command": f"sudo ls {tried}"}) if tried < 2 else Say("both were tried")
+
+    model.play(tries_twice)
+    terminal.send("ask\r")
+    await terminal.shows('command: "sudo ls 0"')
+    await terminal.shows("Allow it? [y/N]")
+    terminal.send("use another folder\r")
+    await terminal.shows('command: "sudo ls 1"')
+    await terminal.shows(" y here")
+    terminal.send("\x1b\x03")  # the menu goes, then what runs
+    await terminal.shows("operation cancelled by user")
+    await terminal.hides(" y here")
+    terminal.send("\x04")
+    await leaves(terminal)
+
+
+async def test_a_typed_command_is_stopped_and_goes_with_no_slash_command(model, terminal):
+    terminal.send("!sleep 100\r")
+    await terminal.shows("Esc stops")
+    terminal.send("\x1b")
+    await terminal.shows("  stopped")
+    terminal.send("!echo hi there; false\r")
+    await terminal.shows("✗ exec echo hi there; false")
+    terminal.send("/usage\r")
+    await terminal.shows("Nothing has been used in this conversation yet.")
+    terminal.send("and now?\r")
+    await terminal.shows("answer 1")
+    assert "hi there" in str(model.prompts[-1].said)
+    terminal.send("\x04")
+    await leaves(terminal)
+
+
 async def test_two_chats_of_a_session_notice_each_other(person, model, terminal):
     async with RichTerminal(person) as second:
         await second.shows("another chat is open in this session")

@@ -29,7 +29,7 @@ from ..settings import workspace_of
 from ..settings.editor import Edition, SettingsEditor
 from .files import open_storage
 from .moving import SET_ASIDE
-from .moving_look import DIFFERS, changes_of, difference, hindrance, standing
+from .moving_look import DIFFERS, changes_of, difference, hindrance, is_someones, standing
 from .moving_memory import joined
 from .moving_settings import ForeignSetting
 from .opening import OpenHome, opened_home
@@ -168,7 +168,7 @@ def _copy(found: ForeignText, workspace: Path) -> str:
     target = workspace / found.name
     try:
         data = found.read()
-        if target.is_symlink() or target.exists():
+        if is_someones(found.name, target):
             return difference(found.name, target, data)
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.parent.resolve().is_relative_to(workspace.resolve()):

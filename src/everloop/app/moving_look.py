@@ -13,6 +13,7 @@ from ..moving.values import ForeignConversation, ForeignJob, ForeignSkill, Forei
 from ..settings import load, workspace_of
 from ..settings.edit import SettingChange, spelled
 from ..settings.editor import Edition, SettingsEditor
+from ..tools.bootstrap import FILES
 from .moving_settings import ForeignSetting
 
 IS_SET = "it is set here already, and stays as it is"
@@ -56,9 +57,17 @@ class LookingHand:
 def _look(found: ForeignText, workspace: Path) -> str:
     target = workspace / found.name
     try:
-        return difference(found.name, target, found.read()) if target.is_symlink() or target.exists() else ""
+        return difference(found.name, target, found.read()) if is_someones(found.name, target) else ""
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
+
+
+def is_someones(name: str, target: Path) -> bool:
+    """Whether something stands there that somebody has written; what a new workspace begins with gives way. Raises
+    OSError."""
+    if target.is_symlink() or not target.is_file():
+        return os.path.lexists(target)
+    return name not in FILES or target.read_bytes() != FILES[name].encode()
 
 
 def difference(name: str, target: Path, data: bytes) -> str:

@@ -8,6 +8,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from ..app.backup_making import is_sealed_file, staging_beside
@@ -160,27 +161,28 @@ async def _restore(terminal: Terminal, given: argparse.Namespace) -> None:
     plan = RestorePlan(file, home, passphrase, given.store, given.same_place, given.replace)
     done = await restore(plan)
     terminal.answer(f"{home} is restored from {file.name}: {sum(done.summary.rows.values()):,} rows.")
-    for line in told(done):
+    there = "" if home == home_of(os.environ) else f"EVERLOOP_HOME={quote(str(home))} "
+    for line in told(done, there):
         terminal.tell(line)
 
 
-def told(done: Restored) -> list[str]:
-    """What somebody has to know who has just restored it."""
+def told(done: Restored, there: str = "") -> list[str]:
+    """What somebody has to know who has just restored it; `there` makes a command one about that home."""
     lines = [f"What was there before lies in {done.aside}."] if done.aside else []
     lines += done.notes
     if not done.about.has_key:
         lines.append("The key of the vault is not in this backup: bring vault.key back, or enter keys and tokens anew.")
     if done.held is None:
         return [*lines, "It goes on as after a crash: what was to be sent is sent, unless it was sent before."]
-    return [*lines, *_held(done.held)]
+    return [*lines, *_held(done.held, there)]
 
 
-def _held(held: HeldBack) -> list[str]:
+def _held(held: HeldBack, there: str) -> list[str]:
     return [
         "It is a copy: channels are off, and nothing is sent or begun by itself. Held back are "
         f"{held.answers} answers, {held.jobs} jobs and {held.logins} logins; {held.turns} turns were cut off.",
-        "If this is the one that goes on: everloop backup adopt. Answers that may have been sent since: everloop "
-        "outbox list",
+        f"If this is the one that goes on: {there}everloop backup adopt. Answers that may have been sent since: "
+        f"{there}everloop outbox list",
     ]
 
 

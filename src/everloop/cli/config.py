@@ -38,7 +38,8 @@ HIDDEN = "…"
 AT_ONCE = "What runs takes it up with its next turn."
 AT_START = "What runs has to be started again for {keys}."
 NOT_HERE = (
-    "channels are set up with `everloop channels add {name}`, and taken out with `everloop channels remove {name}`"
+    "channels are set up with `everloop channels add {name}`, and taken out with `everloop channels remove {name}`; "
+    "here channels.{name}.enabled can be set, which switches one off and on"
 )
 
 
@@ -81,6 +82,8 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
 
 def _set(arguments: argparse.Namespace, book: SettingsEditor) -> SettingsDraft:
     path = _changeable(arguments.key)
+    if path[0] == CHANNELS:
+        return _switched(path, arguments.value, book)
     hint = hint_of(path)
     if hint is None:
         raise SettingsError(f"{key_of(path)} is a table of settings; name the one that is to be changed")
@@ -88,6 +91,15 @@ def _set(arguments: argparse.Namespace, book: SettingsEditor) -> SettingsDraft:
     if path[0] == "providers" and path[-1] == "api_key" and "${" not in text:
         raise SettingsError(f"{key_of(path)}: {KEYS_IN_VAULT.format(name=path[1])}")
     return book.draft_by_owner([SettingChange(path, read_text(text, hint))])
+
+
+def _switched(path: SettingPath, text: str | None, book: SettingsEditor) -> SettingsDraft:
+    """A channel that is set up, on or off."""
+    if path[1] not in (book.read().settings.channels or {}):
+        raise SettingsError(f"the channel {path[1]} is not set up: everloop channels add {path[1]}")
+    if (text or "").lower() not in ("true", "false"):
+        raise SettingsError(f"{key_of(path)} is true or false")
+    return book.draft_by_owner([SettingChange(path, (text or "").lower() == "true")])
 
 
 def _asked(key: str, secret: bool) -> str:
@@ -109,7 +121,7 @@ def _unset(key: str, book: SettingsEditor) -> SettingsDraft:
 
 def _changeable(key: str) -> SettingPath:
     path = path_named(key)
-    if path[0] == CHANNELS:
+    if path[0] == CHANNELS and path[2:] != ("enabled",):
         raise SettingsError(NOT_HERE.format(name=path[1] if path[1:] else "NAME"))
     return path
 
@@ -149,7 +161,8 @@ def _tell(draft: SettingsDraft, written: SettingsWritten, as_json: bool, termina
     else:
         for path in draft.paths:
             row = rows.get(key_of(path))
-            terminal.answer(f"{key_of(path)} = {shown(row)}" if row else f"{key_of(path)} is taken out.")
+            gone = f"{key_of(path)} is {'changed' if path[0] == CHANNELS else 'taken out'}."
+            terminal.answer(f"{key_of(path)} = {shown(row)}" if row else gone)
         if not draft.paths:
             terminal.answer(f"{draft.edition.file} is in place. Changed: {', '.join(written.changed) or 'no value'}.")
     if [key for key in written.changed if key not in written.waiting]:

@@ -28,7 +28,7 @@ class Questions:
         self._terminal = terminal
         self._asking: list[asyncio.Task[None]] = []
         self._put: set[str] = set()
-        self._went_on = False
+        self._passed: set[str] = set()  # what someone has gone on without
 
     async def put(self, approvals: Sequence[Approval]) -> None:
         """Ask, and come back when all are answered or someone has gone on without them."""
@@ -74,19 +74,17 @@ class Questions:
     async def _ask_after(self, approvals: Sequence[Approval], before: Sequence[asyncio.Task[None]]) -> None:
         if before:
             await asyncio.wait(before)
-        if not self._went_on:
-            await self._ask(approvals)
+        await self._ask(approvals)
 
     async def _ask(self, approvals: Sequence[Approval]) -> None:
         for approval in approvals:
-            if not await self._waits(approval):  # a command, or somebody elsewhere, may have answered it
+            # A command, or somebody elsewhere, may have answered it.
+            if approval.id in self._passed or not await self._waits(approval):
                 continue
             words = "\n".join((asked_of(approval), HOW, *offered_of(approval)))
             self._terminal.ask_permission(approval, words)
             while not await self._answer(approval):
                 pass
-            if self._went_on:
-                return
 
     async def _tell_what_is_granted(self, approval: Approval) -> None:
         for grant in await self._agent.grants():
@@ -114,7 +112,7 @@ class Questions:
                 await self._agent.decide(approval.id, True, allowance=chosen(approval, rest))
                 await self._tell_what_is_granted(approval)
             else:  # whoever says something else goes on without it
-                self._went_on = True
+                self._passed |= self._put
                 instead = tuple(sorted(self._put))
                 await self._agent.tell(inbound_of(answer, self._session, author=OWNER, instead=instead))
         except MailRefused as error:

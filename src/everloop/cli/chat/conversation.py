@@ -1,6 +1,7 @@
 """The conversation of a rich chat, once the house is open: what joins it with what is drawn."""
 
 import argparse
+import asyncio
 import os
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from ...app.agent import Agent
 from ...core.message import Part, said
 from ...core.people import OWNER, Role
 from ...errors import ToolError
+from ...readings.commands import command_in
 from ...readings.visible import in_one_line
 from ..chat_view.theme import theme_named
 from ..here import Enclosed, Here
@@ -88,7 +90,10 @@ class RichConversation:
         chat.keyboard.turned = self._turned
         chat.keyboard.asked = self._asked
         chat.keyboard.popped = self.display.typed
+        chat.keyboard.answered = chat.buffer.cancel_completion
         chat.echo, chat.command = self._echo, self._run
+        for command in chat.early:
+            self._run(command)
         self._attention.open()
         self._attention.entitle("everloop")
         self._status.look_soon()
@@ -100,6 +105,8 @@ class RichConversation:
 
     def enclose(self, text: str) -> Enclosed:
         """What goes with a message: files that it names, pictures, and what commands have said before it."""
+        if command_in(text):  # nobody is told anything with it
+            return Enclosed(text)
         beside, self._beside = self._beside, []
         pictures = self._chat.folded.pictures(text)
         told, files = mentioned(text, self._folders)
@@ -137,7 +144,9 @@ class RichConversation:
         self._attention.entitle(f"everloop: {found[0].title}" if found else "everloop")
 
     def _run(self, command: str) -> None:
-        self._chat.begin(self._run_command(command))
+        running = self._chat.begin(self._run_command(command))
+        self._chat.running.append(running)
+        running.add_done_callback(self._chat.running.remove)
 
     async def _run_command(self, command: str) -> None:
         """In the sandbox, as the agent's own; what it says goes with the next message, marked as whose words it is."""
@@ -147,6 +156,9 @@ class RichConversation:
             except ToolError as error:
                 running.end("failed", str(error))
                 return
+            except asyncio.CancelledError:
+                running.end("cancelled", "")
+                raise
             running.end("done", ran.text)
         self._beside += [*said(f"I have run this command myself: {command}"), *said(ran.text[:MOST_OUTPUT], ran.origin)]
 

@@ -28,6 +28,8 @@ class Keyboard:
         self.turned: Callable[[bool], None] = lambda begins: None  # is told when a turn begins and ends
         self.popped: Callable[[str], None] = lambda line: None  # is told of what has waited, when it is taken
         self.asked: Callable[[], None] = lambda: None  # is told when a question waits
+        self.answered: Callable[[], None] = lambda: None  # and when it does no longer
+        self.turns = 0  # that were begun here
         self.prompt = PROMPT
         self.answers: tuple[str, ...] = ()  # that a question takes
         self.waiting: deque[str | None] = deque()  # what was sent while nobody took it
@@ -80,6 +82,7 @@ class Keyboard:
             return await self._read(prompt, tuple(answers))
         finally:
             self._is_asked = False
+            self.answered()
 
     def _pop(self) -> str | None:
         if (line := self.waiting.popleft()) is not None:
@@ -117,6 +120,7 @@ class Keyboard:
     @contextmanager
     def listening(self, take: Take, display: Display) -> Iterator[None]:
         self._take = take
+        self.turns += 1
         self.turned(True)
         asyncio.get_running_loop().call_soon(self._hand_on)  # after what the turn begins with
         try:

@@ -25,12 +25,13 @@ class Deeds(Struct, frozen=True):
     edit: Do
     picture: Do
     is_early: Callable[[], bool]  # whether a newline that comes is an Enter from before
+    runs: Callable[[], bool]  # whether a command does that somebody has typed
 
 
 def chat_keys(keyboard: Keyboard, folded: Folded, deeds: Deeds) -> KeyBindings:
     keys = KeyBindings()
     typing = ~is_searching
-    is_busy = Condition(lambda: keyboard.is_busy)
+    is_busy = Condition(lambda: keyboard.is_busy or deeds.runs())
 
     @keys.add("enter", filter=typing)
     def enter(event: KeyPressEvent) -> None:
@@ -75,7 +76,7 @@ def chat_keys(keyboard: Keyboard, folded: Folded, deeds: Deeds) -> KeyBindings:
 
     @keys.add("escape", filter=is_busy & ~has_completions & typing)
     def stop(event: KeyPressEvent) -> None:
-        keyboard.stop()
+        deeds.interrupt()
 
     @keys.add("c-c", filter=typing)
     @keys.add("<sigint>")

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -58,7 +58,9 @@ class RichChat:
         self.scene = Before()
         self.history = TypedHistory(home / FILE)
         self.echo: Callable[[str, str], None] = lambda prompt, line: None
-        self.command: Callable[[str], None] | None = None  # runs what begins with !
+        self.command: Callable[[str], None] = self._hold  # runs what begins with !
+        self.early: list[str] = []  # such commands, from before there was anybody to run them
+        self.running: list[asyncio.Task[None]] = []  # and those that run
         self.leave: Callable[[], None] = lambda: None
         self.buffer = Buffer(
             completer=ChatCompleter(lambda: self.scene.sources, lambda: self.keyboard.answers),
@@ -66,7 +68,15 @@ class RichChat:
             history=self.history,
             multiline=True,
         )
-        deeds = Deeds(self._send, self._interrupt, self._leave, self._edit, self._picture, self._is_early)
+        deeds = Deeds(
+            self._send,
+            self._interrupt,
+            self._leave,
+            self._edit,
+            self._picture,
+            self._is_early,
+            lambda: bool(self.running),
+        )
         scene = Scene(
             prompt=lambda: self.keyboard.prompt,
             live=self._live,
@@ -85,11 +95,16 @@ class RichChat:
     def note(self, text: str) -> None:
         self.window.print(f"\x1b[2m{visible(text)}\x1b[0m")
 
-    def begin(self, work: Any) -> None:
+    def begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Have something go on beside the conversation."""
         task = asyncio.ensure_future(work)
         self.tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
+
+    def _hold(self, command: str) -> None:
+        self.early.append(command)
+        self.note("(it is run when everything is loaded)")
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self.tasks.discard(task)
@@ -118,7 +133,7 @@ class RichChat:
             self._choose(line.strip())
             return
         self.echo(prompt, text)
-        if line.startswith("!") and line[1:].strip() and self.command and not self.keyboard.is_asked:
+        if line.startswith("!") and line[1:].strip() and not self.keyboard.is_asked:
             self.command(line[1:].strip())
         else:
             self.keyboard.send(line, later)
@@ -131,6 +146,8 @@ class RichChat:
     def _interrupt(self) -> None:
         if self.keyboard.can_stop:
             self.keyboard.stop()
+        elif self.running:
+            self.running[-1].cancel()
         elif self.buffer.text:
             self.history.append_string(self.folded.unfold(self.buffer.text))
             self.buffer.reset()

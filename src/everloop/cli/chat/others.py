@@ -77,6 +77,7 @@ class OtherChats:
         self._count = 0
         self._thread: str | None = None  # that was looked at; "": there was none yet
         self._seen = 0  # entries of the log that were shown, or were there before
+        self._turns = 0  # of this chat, until the last look
         self._is_said = False  # what the log tells now is the answer to somebody in another chat
 
     async def __aenter__(self) -> "OtherChats":
@@ -113,7 +114,8 @@ class OtherChats:
         self._seen = self._seen if self._thread == row.id else 0
         entries = await self._agent.store.read(row.id, after=self._seen)
         self._seen, self._thread = self._seen + len(entries), row.id
-        if not is_other and self._count and not self._keyboard.is_busy:
+        is_own, self._turns = self._turns != self._keyboard.turns, self._keyboard.turns
+        if not (is_other or is_own or self._keyboard.is_busy) and self._count:
             for entry in entries:
                 self._show(entry)
 

@@ -19,6 +19,7 @@ KEPT = 400  # lines that are remembered while it runs
 LONGEST = 2_000  # letters of a line that are shown
 _INDENT = "  "
 _AT_LINE = re.compile(r" at line (\d{1,9})\.")
+_FAILED = re.compile(r"\[exit code [1-9]")
 _MARKS = {"done": "✓", "handed": "→", "denied": "✗", "failed": "✗", "unknown": "?", "cancelled": "■"}
 _TOLD = {
     "denied": "not allowed",
@@ -82,7 +83,10 @@ class ToolView:
     def done(self, outcome: str, text: str) -> str:
         """What stays of it: its head, and its output folded, the change that it made, or why it failed."""
         style = _STYLES.get(outcome, "error")
-        head = self._headed(_MARKS.get(outcome, "✗"), style)
+        mark = _MARKS.get(outcome, "✗")
+        if outcome == "done" and _FAILED.match(text):  # the call was made, and its command came to nothing
+            style, mark = "error", "✗"
+        head = self._headed(mark, style)
         if outcome == "done":
             return "\n".join(filter(None, (head, self._change(text) or self._folded(text))))
         told = self._theme.paint(f"{_INDENT}{_TOLD.get(outcome, in_one_line(outcome))}", style)
