@@ -29,6 +29,7 @@ UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", type=_id, nargs="?", help="of an error, as with --error")
     parser.add_argument("-n", "--lines", metavar="N", type=_count, help="show the last N lines that fit")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
     parser.add_argument("--level", choices=LEVELS, help="show what is at least so serious")
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
+    arguments.error = arguments.error or arguments.id
     terminal, path, wanted = Terminal(sys.stdout, sys.stderr), log_path(home_of(os.environ)), LogFilter(arguments)
     show = to_json if arguments.json else to_text
     with Tail(path) as tail:
