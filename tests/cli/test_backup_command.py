@@ -197,3 +197,23 @@ async def test_a_plain_backup_can_be_looked_at_with_tar(person: Person):
         names = tar.getnames()
     assert (names[0], names[1], names[-1]) == ("about.json", "everloop.db", "manifest.jsonl")
     assert "workspace/notes.txt" in names
+
+
+async def test_a_plain_file_in_the_place_of_an_encrypted_one_is_refused(person: Person, tmp_path: Path):
+    (tmp_path / "word").write_text("a long passphrase")
+    await person.run("agent", "-m", "hi")
+    plain = await person.run("backup", "create", "--plain", "--folder", str(tmp_path / "plain"))
+    assert plain.status == 0, plain
+    (file,) = (tmp_path / "plain").iterdir()
+    swapped = tmp_path / "everloop-20260101-000000.tar.gz.enc"
+    swapped.write_bytes(file.read_bytes())
+    with_word = ("--passphrase-file", str(tmp_path / "word"))
+    tries = [
+        ("verify", str(swapped)),
+        ("verify", str(file), *with_word),
+        ("restore", str(swapped), "--home", str(tmp_path / "x")),
+    ]
+    ran = [await person.run("backup", *words) for words in tries]
+    assert [(each.status, "is not encrypted, and was to be" in each.err) for each in ran] == [(1, True)] * 3
+    assert (await person.run("backup", "verify", str(file))).status == 0
+    assert not (tmp_path / "x").exists()

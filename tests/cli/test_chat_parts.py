@@ -70,3 +70,18 @@ def test_a_family_begins_with_its_first_ancestor_and_also_one_in_a_ring_ends():
     assert [(deep, each.id) for deep, each in family(known[0], known)] == [(0, "a"), (1, "b"), (2, "d"), (1, "c")]
     ring = [one("x", "y", 1), one("y", "x", 2)]
     assert {each.id for _, each in family(ring[0], ring)} == {"x", "y"}
+
+
+def test_what_is_pasted_attaches_no_file_and_a_link_leads_nowhere(tmp_path: Path):
+    folder, outside = tmp_path / "workspace", tmp_path / "key"
+    folder.mkdir()
+    outside.write_text("secret")
+    (folder / "notes.md").write_text("mine")
+    (folder / "link.md").symlink_to(outside)
+    folded = Folded()
+    pasted = "\n".join(["a log", f"see @{outside}", *map(str, range(20))])
+    text = folded.unfold(f"look at @notes.md {folded.fold(pasted)}")
+    told, files = mentioned(folded.refold(text), [folder])
+    assert (folded.unfold(told), files) == (f"look at notes.md {pasted}", [folder / "notes.md"])
+    assert mentioned(text, [folder])[1] == [folder / "notes.md", outside]  # what would have gone along
+    assert mentioned("@link.md", [folder]) == ("@link.md", [])

@@ -325,6 +325,18 @@ async def test_a_typed_command_is_stopped_and_goes_with_no_slash_command(model, 
     await leaves(terminal)
 
 
+async def test_how_a_folded_paste_begins_is_neither_run_nor_a_command(model, terminal):
+    for number, first in enumerate(("!echo ran", "/new and"), start=1):
+        paste = "\n".join([first, *(f"line {each}" for each in range(30))])
+        terminal.send(f"{pasted(paste)}")
+        await terminal.shows("> [pasted 31 lines]")
+        terminal.send("\r")
+        await terminal.shows(f"answer {number}")
+        assert asked_in(model.prompts[-1])[-1] == paste
+    terminal.send("\x04")
+    await leaves(terminal)
+
+
 async def test_two_chats_of_a_session_notice_each_other(person, model, terminal):
     async with RichTerminal(person) as second:
         await second.shows("another chat is open in this session")

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from everloop.moving import elements as reading
 from everloop.moving.chatgpt import OTHER, ChatGptExport
 from everloop.moving.claude import ClaudeExport
 from everloop.moving.elements import elements
+from everloop.moving.homes import read_text
 from everloop.moving.json5 import loads
 from everloop.moving.nanobot import NanobotHome, own_lines
 from everloop.moving.openclaw import OpenClawHome
@@ -334,3 +336,10 @@ def test_compressed_messages_are_read_or_their_session_is_left_and_told(tmp_path
     found = list(OpenClawHome(home).conversations())
     left = [each for each in found if isinstance(each, Remark) or each.remarks]
     assert len(left) == len(found) == 2
+
+
+def test_a_link_and_a_pipe_say_nothing_and_a_file_does(tmp_path: Path):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    os.mkfifo(tmp_path / "pipe")
+    assert [read_text(tmp_path / name) for name in ("file", "link", "pipe", "none")] == ["mine", "", "", ""]

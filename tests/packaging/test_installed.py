@@ -136,6 +136,7 @@ class TestWithoutExtras:
             await terminal.sees("> ")
             terminal.send("hello\r")
             await terminal.sees("installed, and well")
+            await terminal.sees("> ")
             terminal.send("\x04")
             assert await terminal.ends() == 0
 

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .. import __version__
-from ..backup.listing import BackupFile, MadeBackup, new_backup
+from ..backup.listing import SEALED, BackupFile, MadeBackup, new_backup
 from ..backup.manifest import DATABASE, About, PackSummary
 from ..backup.pack import Pack
 from ..backup.sealing import is_sealed
@@ -106,6 +106,11 @@ class HomePacker:
         if others := [each for each in summary.left_out if each != f"files: {IN_A_BUCKET}"]:
             found.append(f"{len(others)} things are not in it, such as {others[0]}.")
         return tuple(found)
+
+
+def is_named_sealed(file: Path) -> bool:
+    """Whether its name says that it is encrypted, which a file cannot be believed about."""
+    return file.name.endswith(SEALED)
 
 
 def is_sealed_file(file: Path) -> bool:

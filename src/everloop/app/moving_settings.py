@@ -86,7 +86,9 @@ def _account(name: str, account: dict[str, Any]) -> Iterator[ForeignSetting]:
 
 
 def _channel(name: str, table: dict[str, Any]) -> ForeignSetting:
-    secrets = {key: str(table[key]) for key in (*SECRETS, "webhook_secret", "app_token") if table.get(key)}
+    secrets = {
+        key: str(table[key]) for key in (*SECRETS, "webhook_secret", "app_token", "signing_secret") if table.get(key)
+    }
     shown = {**table, **{key: f"${{{VAULT}{name}.{key}}}" for key in secrets}, "enabled": False}
     kept = {f"secret:{name}.{key}": value for key, value in secrets.items()}
     return ForeignSetting(("channels", name), shown, kept, SWITCHED_OFF.format(name=name))

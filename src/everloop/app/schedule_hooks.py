@@ -20,6 +20,7 @@ from .outgoing_links import link_key
 
 NAME = "schedules"
 _UNAUTHORIZED = HookAnswer(401, b'{"error":"unauthorized"}')
+_COPY = HookAnswer(503, b'{"error":"this is a restored copy that nobody has adopted"}')
 LONGEST = 80  # characters of an id
 
 
@@ -46,6 +47,8 @@ class ScheduleHooks:
             return _UNAUTHORIZED
         if row is None:
             return _UNAUTHORIZED
+        if await self._store.restored():  # a copy begins nothing: docs/backup.md
+            return _COPY
         fired = await self._store.run_schedule(row.schedule.id, event, self._least(row))
         if fired is not None:
             tell_of(fired, self._bus)

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from ..app.backup_making import is_sealed_file, staging_beside
+from ..app.backup_making import is_named_sealed, is_sealed_file, staging_beside
 from ..app.backups import PASSPHRASE, BackupFile, Backups, MadeBackup, backups_in, folder_of
 from ..app.records import open_records
 from ..app.restoring import Restored, RestorePlan, restore, verify
@@ -227,8 +227,11 @@ def _file(named: str) -> Path:
 
 
 def _passphrase_of(file: Path, given: argparse.Namespace) -> str:
-    """To open one: nothing is asked for a file that is not encrypted."""
+    """To open one: nothing is asked for a file that is not encrypted. Raises BackupError for one that should be: it may
+    have been put in the place of another."""
     if not is_sealed_file(file):
+        if given.passphrase_file or is_named_sealed(file):
+            raise BackupError(f"{file.name} is not encrypted, and was to be: it is not the file that was made")
         return ""
     if given.passphrase_file:
         return _first_line(given.passphrase_file)

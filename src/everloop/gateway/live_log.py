@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from ..core.people import Role
 from ..errors import EverloopError
 from ..ports.log_lines import LogWatch
+from .access.guard import admit_again
 from .access.permissions import Permission, Route
 from .http.errors import Refused, refusal
 from .http.sse import BEAT, Sse
@@ -49,6 +50,8 @@ async def _follow(log: LogWatch, request: web.Request, last: int) -> web.StreamR
         async for some in lines:
             if request.transport is None:
                 break
+            if sse.begun and (some or time.monotonic() - silent > BEAT):
+                await admit_again(request)  # who may no longer is told nothing more
             if some or not sse.begun:
                 await sse.send_all([([*some], "lines")])
             elif time.monotonic() - silent > BEAT:
@@ -56,7 +59,7 @@ async def _follow(log: LogWatch, request: web.Request, last: int) -> web.StreamR
             else:
                 continue
             silent = time.monotonic()
-    except ConnectionError:
+    except (ConnectionError, Refused):
         pass  # whoever listened has gone
     except EverloopError as error:
         if not sse.begun:

@@ -16,7 +16,7 @@ LARGEST = 64 << 20  # characters of one element
 MOST = 8 << 30  # bytes of all of it
 _BLANK = re.compile(r"[\s,]*")
 _MARK = re.compile(r'["{}\[\],]')
-_STRING_END = re.compile(r'(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING_END = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)  # remembers no place to go back to
 
 
 def elements(file: IO[bytes], name: str) -> Iterator[Any]:

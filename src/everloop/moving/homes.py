@@ -1,6 +1,8 @@
 """What the homes of other agents have in common: a workspace with files and skills, and JSON that may be broken."""
 
 import json
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,12 @@ MEMORIES = {"MEMORY.md", "HISTORY.md", "history.jsonl", ".cursor", ".dream_curso
 
 
 def read_text(path: Path) -> str:
-    """What a file says; "" when it is not there or cannot be read."""
+    """What a file says; "" when it is not there, cannot be read, or is a link or a pipe."""
     try:
-        return path.read_text("utf-8", "replace") if path.stat().st_size <= LARGEST_JSON else ""
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            is_fit = stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_JSON
+            return file.read().decode("utf-8", "replace") if is_fit else ""
     except OSError:  # what is not there says nothing
         return ""
 

@@ -69,6 +69,21 @@ async def test_the_log_comes_as_it_is_written(tmp_path: Path):
             assert (line.level, line.message) == ("error", "it has failed")
 
 
+async def test_a_token_that_was_revoked_hears_no_more_of_the_log(tmp_path: Path):
+    async with opened(tmp_path, provider=ScriptedModel(Say("hello"))) as door:
+        async with open_records(tmp_path) as records:
+            token: Any = await new_token(records.store, "owner", "mine", ["admin"])
+        async with door.client.get("/api/log", headers={"Authorization": f"Bearer {token}"}) as answer:
+            lines = events(answer)
+            await anext(lines)
+            write(tmp_path, "heard")
+            assert [line.message for line in await anext(lines)] == ["heard"]
+            async with open_records(tmp_path) as records:
+                assert await records.store.forget_token("owner", "mine")
+            write(tmp_path, "not for them")
+            assert [each async for each in lines] == []
+
+
 async def test_where_there_is_no_log_yet_its_first_line_comes(tmp_path: Path):
     async with opened(tmp_path, provider=ScriptedModel(Say("hello"))) as door, door.client.get("/api/log") as answer:
         lines = events(answer)

@@ -109,8 +109,8 @@ class RichConversation:
             return Enclosed(text)
         beside, self._beside = self._beside, []
         pictures = self._chat.folded.pictures(text)
-        told, files = mentioned(text, self._folders)
-        return Enclosed(told, (*map(str, files), *map(str, pictures)), tuple(beside))
+        told, files = mentioned(self._chat.folded.refold(text), self._folders)  # what is pasted attaches nothing
+        return Enclosed(self._chat.folded.unfold(told), (*map(str, files), *map(str, pictures)), tuple(beside))
 
     def _echo(self, prompt: str, line: str) -> None:
         """What waits is shown when it is taken."""

@@ -32,6 +32,12 @@ class Folded:
             text = text.replace(label, pasted)
         return text
 
+    def refold(self, text: str) -> str:
+        """What was typed of it, with words in brackets for what was pasted."""
+        for label, pasted in self._texts.items():
+            text = text.replace(pasted, label)
+        return text
+
     def pictures(self, text: str) -> list[Path]:
         return [path for label, path in self._files.items() if label in text]
 

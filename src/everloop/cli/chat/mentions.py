@@ -51,8 +51,12 @@ def mention_of(path: str) -> str:
 def _find(path: str, folders: Sequence[Path]) -> Path | None:
     try:
         wanted = Path(path).expanduser()
-        for each in (wanted,) if wanted.is_absolute() else (folder / wanted for folder in folders):
-            if each.exists():
+        if wanted.is_absolute():
+            return wanted if wanted.exists() else None
+        for folder in folders:
+            each = folder / wanted
+            is_inside = ".." in wanted.parts or each.resolve().is_relative_to(folder.resolve())
+            if is_inside and each.exists():  # else a link, which the agent may have made, would name any file
                 return each
     except (OSError, RuntimeError, ValueError):  # no path at all, or of nobody's folder
         return None

@@ -20,6 +20,7 @@ from typing import Any, TextIO, cast
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 
+from ...readings.commands import command_in
 from ...readings.visible import in_one_line, visible
 from ...settings import home_of
 from ..first_time import FIRST_TIME, is_first_time
@@ -126,6 +127,8 @@ class RichChat:
         if not text.strip() and not self.keyboard.is_asked:
             return
         line = self.folded.unfold(text).rstrip("\n")
+        if command_in(line) and not command_in(text):  # of a folded paste nobody sees how it begins
+            line = f"/{line.lstrip()}"
         if not self.keyboard.is_asked:
             self.history.append_string(line)
         self.buffer.reset()
@@ -133,7 +136,7 @@ class RichChat:
             self._choose(line.strip())
             return
         self.echo(prompt, text)
-        if line.startswith("!") and line[1:].strip() and not self.keyboard.is_asked:
+        if text.startswith("!") and line[1:].strip() and not self.keyboard.is_asked:
             self.command(line[1:].strip())
         else:
             self.keyboard.send(line, later)

@@ -69,6 +69,13 @@ class Scene(Struct, frozen=True):
     moves: Callable[[], bool]  # whether to draw again and again, as long as this holds
 
 
+class _Output(Vt100_Output):
+    def erase_down(self) -> None:
+        """tmux takes ED at the upper left corner for a clearing of the screen, and keeps what stood there in its
+        scrollback: so what is erased begins one cell to the right, in a line that is empty already."""
+        self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
+
+
 class ChatWindow:
     def __init__(self, stdin: TextIO, stdout: TextIO, buffer: Buffer, keys: KeyBindings, scene: Scene) -> None:
         self._stdout = stdout
@@ -79,7 +86,7 @@ class ChatWindow:
         self._is_outside = False  # something else has the terminal
         self._live = self._status = ""  # as they are drawn
         search = SearchToolbar()
-        self._output = Vt100_Output(stdout, self._size, default_color_depth=ColorDepth.DEPTH_8_BIT, enable_cpr=False)
+        self._output = _Output(stdout, self._size, default_color_depth=ColorDepth.DEPTH_8_BIT, enable_cpr=False)
         self._input: Input = create_input(stdin)
         typed = Window(
             BufferControl(buffer, search_buffer_control=search.control, preview_search=True),
