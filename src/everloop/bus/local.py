@@ -28,6 +28,8 @@ class LocalBus:
     def publish(self, event: Event) -> None:
         if isinstance(event, _OF_A_DRAFT):
             self._keep(event)
+        if not self._feeds:
+            return
         for feed in self._feeds.get(event.thread, ()):
             feed.put(event)
         for feed in self._feeds.get("", ()):

@@ -276,18 +276,17 @@ def _finish_from(reason: str, has_calls: bool) -> Finish:
 
 
 def _usage_from(usage: dict[str, Any]) -> Usage:
-    told, read = _numbers_in(usage), _numbers_in(usage.get("prompt_tokens_details"))
-    cached = (read.get("cached_tokens", 0), told.get("prompt_cache_hit_tokens", 0), told.get("cached_tokens", 0))
+    read, said = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    cached = (_count(read, "cached_tokens"), _count(usage, "prompt_cache_hit_tokens"), _count(usage, "cached_tokens"))
     return Usage(
-        input=told.get("prompt_tokens", 0),
-        output=told.get("completion_tokens", 0),
+        input=_count(usage, "prompt_tokens"),
+        output=_count(usage, "completion_tokens"),
         cache_read=max(cached),
-        cache_write=read.get("cache_write_tokens", 0),
-        reasoning=_numbers_in(usage.get("completion_tokens_details")).get("reasoning_tokens", 0),
+        cache_write=_count(read, "cache_write_tokens"),
+        reasoning=_count(said, "reasoning_tokens"),
     )
 
 
-def _numbers_in(counts: Any) -> dict[str, int]:
-    if not isinstance(counts, dict):
-        return {}
-    return {name: int(count) for name, count in counts.items() if isinstance(count, (int, float))}
+def _count(counts: Any, name: str) -> int:
+    count = counts.get(name) if isinstance(counts, dict) else None
+    return int(count) if isinstance(count, (int, float)) else 0
