@@ -14,6 +14,7 @@ from everloop.core.log import UserSaid
 from everloop.core.people import Role
 from everloop.core.tool import Effect
 from everloop.errors import McpDown
+from everloop.ports.backup import RestoredCopy
 from everloop.readings.contents import tokens_of
 from everloop.readings.found_tools import CALL, ESSENTIAL, FIND
 from everloop.testing import Call, Say, ScriptedModel
@@ -60,6 +61,19 @@ async def test_a_server_of_the_settings_is_seen_once_and_its_tools_are_called(tm
         await agent.ask("look again")
         assert ([each.used for each in await agent.store.mcp_pins()], fresh.looked) == ([1, 0], [])
     assert (offered(model), fake.closed) == (["mcp_files_list", "mcp_files_write"], True)
+
+
+async def test_a_restored_copy_looks_at_a_new_server_when_it_is_adopted(tmp_path: Path):
+    model, fake = ScriptedModel([Say("done")]), FakeMcp(files=offering(reading("list")))
+    async with opened(tmp_path, model, fake, {}) as agent:
+        await agent.store.hold_back(RestoredCopy("a.tar.gz", 1.0, 2.0), [])
+    async with opened(tmp_path, model, fake, {"files": FILES}) as agent:
+        mcp = mcp_of(agent)
+        await mcp._meet(mcp.servers["files"])
+        assert (fake.looked, len(mcp.tools())) == ([], 0)
+        await agent.store.adopt()
+        await mcp._meet(mcp.servers["files"])
+        assert (fake.looked, len(mcp.tools())) == (["files"], 1)
 
 
 async def test_a_tool_that_has_become_another_is_offered_in_no_process_any_more(tmp_path: Path):

@@ -16,6 +16,7 @@ import everloop
 from everloop.core.mail import Address, Inbound, Notice
 from everloop.core.people import Role
 from everloop.ports import Store
+from everloop.ports.backup import RestoredCopy
 from everloop.ports.directory import Person
 from everloop.ports.heartbeat import AT_ONCE, HEARTBEAT, HeartbeatRow, HeartbeatState
 from everloop.testing import failpoints
@@ -93,6 +94,16 @@ async def test_one_that_somebody_asks_for_is_due_at_once_and_says_so_until_it_is
     assert await store.prolong_job(row, 30.0)  # who is at it stays at it
     await store.keep_beat("owner", 1, SEEN, None, SEEN)
     assert [each.job.payload for each in await store.jobs("owner")] == [""]
+
+
+async def test_in_a_restored_copy_a_first_one_is_neither_due_nor_hastened_until_that_is_adopted(store: Store):
+    await store.hold_back(RestoredCopy("a.tar.gz", 1.0, 2.0), [])
+    await store.plan_heartbeat("owner", 1800)
+    assert (await store.hasten_heartbeat("owner"), await store.claim_jobs({HEARTBEAT}, 30.0)) == (False, [])
+    await store.adopt()
+    assert await store.claim_jobs({HEARTBEAT}, 30.0) == []  # it goes on at its next time
+    assert await store.hasten_heartbeat("owner")
+    assert len(await store.claim_jobs({HEARTBEAT}, 30.0)) == 1
 
 
 async def test_who_is_blocked_or_a_guest_is_barred(store: Store):

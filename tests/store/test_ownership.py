@@ -85,7 +85,7 @@ class Away:
         self._hangs = hangs
         self._asked = 0
 
-    async def hold(self, name: str, seconds: float, under: str = "") -> bool:
+    async def hold(self, name: str, seconds: float, under: str = "", *, in_copy: bool = False) -> bool:
         self._asked += 1
         if self._asked == 1:
             return True

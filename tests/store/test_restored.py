@@ -69,6 +69,8 @@ async def test_what_is_sent_later_has_keys_that_the_original_never_had(store: St
     await answered(store, "fake:two", "from after")
     [old_one] = await store.undelivered()
     await store.send_again(old_one.id)
+    assert await store.due("fake") == []
+    await store.adopt()
     before, after = await store.due("fake")
     assert (before.salt, before.outbound.text) == ("", "from before")
     assert len(after.salt) > 8
@@ -90,14 +92,18 @@ async def test_jobs_wait_and_what_was_missed_is_not_made_up_for_at_once(store: S
     await store.add_job(Job("often", "timer", now - 3 * HOUR, schedule="every 600", letter=word))
     await store.add_job(Job("beat", "heartbeat", now - HOUR, schedule="every 1800"))
     await store.add_job(Job("tidy", "tidy", now - HOUR, owner="", schedule="every 86400"))
+    await store.add_job(Job("gone", "delete", now - HOUR))  # somebody has asked for it
     assert (await store.hold_back(COPY, [])).jobs == 4
     assert await store.fire() == []
-    assert [row.job.id for row in await store.claim_jobs(["heartbeat", "tidy"], 30.0, limit=9)] == ["tidy"]
+    kinds = ["heartbeat", "tidy", "delete"]
+    assert [row.job.id for row in await store.claim_jobs(kinds, 30.0, limit=9)] == ["gone"]
+    assert not await store.is_due(["heartbeat", "tidy"])
     assert await store.restored() is not None
     assert await store.adopt() == Adopted(jobs=3, missed=1, answers=0)
     assert await store.restored() is None
     assert await store.adopt() is None
     assert await store.fire() == []
+    assert [row.job.id for row in await store.claim_jobs(kinds, 30.0, limit=9)] == ["tidy"]
     jobs = {row.job.id: row for row in await store.jobs("owner")}
     assert all(jobs[id].job.due > now for id in ("later", "often", "beat"))
     assert jobs["once"].state == "failed"

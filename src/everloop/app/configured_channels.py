@@ -204,7 +204,7 @@ class ConfiguredChannels:
         for name, found in [*self.unopened.items()]:
             lease = unopened_lease_of(name)
             try:
-                if await store.hold(lease, self._settings.store.lease_seconds):
+                if await store.hold(lease, self._settings.store.lease_seconds, in_copy=True):
                     told = (await store.listening()).get(lease)
                     if told is None or (told.state, told.why) != ("wrong", found.why):
                         await store.keep_listening(lease, "wrong", found.why)

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from ..core.people import OWNER, Role
 from ..core.tool import Effect
 from ..errors import McpDown, StoreError, ToolError
-from ..ports import Vault
+from ..ports import Leases, Vault
 from ..ports.mcp import GONE, McpClient, McpHealth, McpOffer, McpPin, McpPins, McpServer
 from ..ports.tools import CallContext, Result, Tool
 from ..runtime.supervisor import Supervised, Supervisor
@@ -26,6 +26,7 @@ from .secrets import kept_secrets
 
 _log = logging.getLogger("everloop.mcp")
 
+MEETING = 60.0  # seconds for which one process looks at a server for all
 AGAIN = 30.0  # seconds after which a server that was never seen, and could not be reached, is tried again
 NOT_ANY_MORE = "{} is not allowed any more, so it was not called; `everloop mcp list` tells how it stands"
 
@@ -36,16 +37,20 @@ class Connects(Protocol):
         ...
 
 
+class McpStore(McpPins, Leases, Protocol):
+    """What it asks of the store."""
+
+
 class HouseMcp:
     """A ToolSource. `servers` are those that can be used, `wrong` says what keeps another from that."""
 
-    def __init__(self, pins: McpPins, vault: Vault, connect: Connects) -> None:
+    def __init__(self, store: McpStore, vault: Vault, connect: Connects) -> None:
         self.servers: dict[str, McpServer] = {}
         self.wrong: dict[str, str] = {}
         self.pins: list[McpPin] = []
         self.offers: dict[str, McpOffer] = {}  # what those say that were heard here
         self.offered = OfferedTools()
-        self._store = pins
+        self._store = store
         self._vault = vault
         self._connect = connect
         self._client: McpClient | None = None
@@ -240,11 +245,17 @@ class HouseMcp:
         return [server for name, server in self.servers.items() if name not in seen]
 
     async def _meet(self, server: McpServer) -> None:
+        """One process for all, and none in a restored copy."""
+        lease = f"mcp:{server.name}"
+        if not await self._store.hold(lease, MEETING):
+            return
         try:
             await self.meet(server)
         except McpDown as error:
             why = without_secrets_of(server, str(error))
             _log.warning("the MCP server %s cannot be looked at yet: %s", server.name, why)
+        finally:
+            await self._store.let_go(lease)
 
 
 def pins_for(

@@ -37,16 +37,15 @@ class ScheduledBackups:
         self._clock = clock
 
     async def follow(self) -> None:
-        """Let there be a job as often as the settings say. That of a copy waits until it is adopted. Raises StoreError,
-        SettingsError."""
+        """Let there be a job as often as the settings say. Raises StoreError, SettingsError."""
         every = self._settings().backup.every
         wanted = f"every {SECONDS[every]}" if every else ""
         now = next((row for row in await self._store.jobs("") if row.job.id == BACKUP), None)
-        if now and (now.state == "held" or now.job.schedule == wanted):
+        if now and now.job.schedule == wanted:
             return
         if now:
             await self._store.drop_job("", BACKUP)
-        if wanted and not await self._store.restored():
+        if wanted:
             await self._store.add_job(Job(BACKUP, BACKUP, self._clock.now(), owner="", schedule=wanted))
 
     async def work(self, row: JobRow) -> str:

@@ -93,7 +93,7 @@ class Heartbeats(Protocol):
         The thread that has mail now, "" if none has, None if another was quicker than this version."""
 
     async def hasten_heartbeat(self, owner: str) -> bool:
-        """Have it beat at once, also in quiet hours. Whether one is planned."""
+        """Have it beat at once, also in quiet hours. Whether one is planned, and may beat: in a copy none does."""
 
     async def settle_beat(self, mail: int, result: str, cost: float | None) -> None:
         """The turn of this letter has ended."""

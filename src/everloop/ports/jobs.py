@@ -90,8 +90,9 @@ class Jobs(Protocol):
 class Leases(Protocol):
     """What one process does for all, by a name. Raises StoreError."""
 
-    async def hold(self, name: str, seconds: float, under: str = "") -> bool:
-        """Take or prolong the lease; not while another holds `under`."""
+    async def hold(self, name: str, seconds: float, under: str = "", *, in_copy: bool = False) -> bool:
+        """Take or prolong the lease; not while another holds `under`, and in a restored copy that nobody has adopted
+        only with `in_copy`: for what begins nothing by itself."""
 
     async def let_go(self, name: str) -> None:
         """Give it back, if it is ours."""

@@ -20,6 +20,7 @@ NO_FILE = (
     "where everloop gateway runs, or a chat of yours is open."
 )
 UNPLANNED = "It was not looked at yet: that is done where everloop gateway runs, or a chat of yours is open."
+IN_A_COPY = "nothing begins by itself in a restored copy; if this is the one that goes on: everloop backup adopt"
 SOON = "It is looked at within seconds, where everloop gateway runs or a chat of yours is open."
 
 
@@ -54,7 +55,8 @@ class HeartbeatDesk:
         if shown.off:
             raise MailRefused(_plain(shown.off))
         await self._store.plan_heartbeat(person, self._rules().every)
-        await self._store.hasten_heartbeat(person)
+        if not await self._store.hasten_heartbeat(person):
+            raise MailRefused(IN_A_COPY)
         return SOON
 
     async def allow(self, asker: Asker) -> str:

@@ -101,7 +101,8 @@ class Scheduler:
         return not self._owner and self._held is False
 
     async def _hold(self) -> bool:
-        self._held = await self._store.hold(self._lease, self._seconds, self._under)
+        """Also in a copy, where only what a person has asked for can be claimed."""
+        self._held = await self._store.hold(self._lease, self._seconds, self._under, in_copy=True)
         return self._held
 
     async def _work(self, row: JobRow) -> None:

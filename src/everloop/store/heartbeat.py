@@ -9,6 +9,7 @@ import msgspec
 from ..core.mail import Inbound
 from ..ports.failpoint import reach
 from ..ports.heartbeat import AT_ONCE, HEARTBEAT, HeartbeatRow, HeartbeatState
+from .copy_mark import IS_ADOPTED
 from .database import Ask, Database
 from .jobs import ADD
 from .letters import post_if_theirs
@@ -25,7 +26,7 @@ _ROW = (
 # A claim on one that is being looked at holds as it did.
 _HASTEN = (
     "UPDATE jobs SET due = {now}, until = CASE state WHEN 'waiting' THEN 0 ELSE until END, body = $2 "
-    f"WHERE id = $1 AND {_OPEN} RETURNING id"
+    f"WHERE id = $1 AND {_OPEN} AND {IS_ADOPTED} RETURNING id"
 )
 _LETTER = "SELECT 1 FROM inbox WHERE channel = $1 AND event = $2 AND ended = 0"
 

@@ -17,6 +17,7 @@ from ..ports.jobs import Job, JobRow
 from ..ports.schedules import RETRY
 from .claims import Claims
 from .codec import body_of, list_of, read_inbound
+from .copy_mark import IS_ADOPTED, MAY_BEGIN
 from .database import Ask, Database
 from .expired import MONTH
 from .letters import post_if_theirs
@@ -44,9 +45,9 @@ _FREE = "until <= CASE state WHEN 'working' THEN {elapsed} ELSE {now} END"
 _DUE = (
     "SELECT 1 FROM jobs WHERE state IN ('waiting', 'working') AND due <= {now} "
     f"AND ({_FREE} OR holder <> CAST($2 AS TEXT)) AND (session <> '' OR kind IN ('schedule', KINDS)) "
-    "AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
+    f"AND {MAY_BEGIN} AND CAST($1 AS TEXT) IN ('', owner) LIMIT 1"
 )
-_OPEN = "state IN ('waiting', 'working') AND due <= {now} AND session = ''"
+_OPEN = f"state IN ('waiting', 'working') AND due <= {{now}} AND session = '' AND {MAY_BEGIN}"
 _UNHEARD = "state = 'working' AND holder = $2 AND claim IN (SELECT value FROM {each}($3{json}))"  # see claims.py
 _WORK = (
     f"SELECT id, kind, {_FREE} OR ({_UNHEARD}), coalesce(holder, '') FROM jobs WHERE {_OPEN} "
@@ -73,6 +74,7 @@ _HOLD = (
     "epoch = leases.epoch + CASE WHEN leases.holder = excluded.holder THEN 0 ELSE 1 END "
     "WHERE leases.holder = $2 OR leases.until <= {elapsed} OR leases.holder = $4 RETURNING epoch"
 )
+_IS_ADOPTED = f"SELECT 1 WHERE {IS_ADOPTED}"
 _IS_RUNNING = "SELECT 1 FROM schedule_runs WHERE event = $1 AND state = 'running' LIMIT 1"
 
 
@@ -128,7 +130,9 @@ class JobRows(Database):
     async def settle_job(self, row: JobRow, result: str, again_in: float | None = None) -> bool:
         return await self._do(lambda ask: _settle(ask, row, self.holder, result, again_in))
 
-    async def hold(self, name: str, seconds: float, under: str = "") -> bool:
+    async def hold(self, name: str, seconds: float, under: str = "", *, in_copy: bool = False) -> bool:
+        if not in_copy and not await self._ask(_IS_ADOPTED):
+            return False
         rows = await self._ask(_STANDING, name, under)
         others = {of: holder for of, holder, _ in rows if holder != self.holder}
         if any(self._alive(holder) for holder in others.values()):

@@ -12,6 +12,7 @@ from ..ports.rows import OutboxRow
 from .channel_rows import receipts_in
 from .claims import Claims
 from .codec import SENDING_SECONDS, list_of, read_outbound
+from .copy_mark import IS_ADOPTED
 from .database import Database
 
 OPEN = "state IN ('pending', 'sending')"
@@ -28,7 +29,7 @@ _SENDING = (
 # lost its sender. One that two processes want goes to the first; the other skips it, or sees that it is no longer due.
 _CLAIM = (
     f"WITH ripe(number) AS (SELECT id FROM outbox o WHERE channel = $3 AND {OPEN} AND ({_RIPE} OR ({_UNHEARD}) "
-    f"OR state = 'sending' AND holder IN (SELECT value FROM {{each}}($4{{json}}))) AND {_IS_HEAD} "
+    f"OR state = 'sending' AND holder IN (SELECT value FROM {{each}}($4{{json}}))) AND {_IS_HEAD} AND {IS_ADOPTED} "
     "ORDER BY chat, id LIMIT $5{skip}) "
     "UPDATE outbox SET state = 'sending', holder = $2, claim = $6, due = {elapsed} + CAST($7 AS {real}), "
     f"attempts = attempts + CASE WHEN {_UNHEARD} THEN 0 ELSE 1 END, "

@@ -59,7 +59,11 @@ _MARK = (
     "INSERT INTO jobs(id, owner, kind, session, schedule, due, body, state) "
     f"VALUES('{RESTORED}', '{OWNER}', '{RESTORED}', '', '', 0, $1, $2)"
 )
-_HELD = f"SELECT id, kind, schedule, due, {{now}} FROM jobs WHERE state = 'held' AND kind <> '{RESTORED}'"
+# What was held, and what has come to wait since: a first heartbeat, or a schedule that somebody has made in the copy.
+_HELD = (
+    f"SELECT id, kind, schedule, due, {{now}} FROM jobs WHERE state = 'held' AND kind <> '{RESTORED}' "
+    f"OR state = 'waiting' AND kind IN ('{SCHEDULE}', '{POLL}', '{HEARTBEAT}', '{BACKUP}')"
+)
 
 
 class RestoredRows(Database):

@@ -26,6 +26,7 @@ from ..ports.schedules import (
     ScheduleRunState,
 )
 from .codec import body_of
+from .copy_mark import MAY_BEGIN
 from .database import Ask, Database
 from .firing import BLOCKED, NO_RIGHT, how_it_fires, letter_of, telling, whose
 from .jobs import ADD, BATCH
@@ -63,7 +64,7 @@ _OVER = (
 _SETTLED = f"CASE WHEN {_OVER} THEN 'done' ELSE state END"
 _RIPE = (
     f"SELECT id FROM jobs WHERE state = 'waiting' AND due <= {{now}} AND kind = '{SCHEDULE}' "
-    f"AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id LIMIT {BATCH}"
+    f"AND {MAY_BEGIN} AND CAST($1 AS TEXT) IN ('', owner) ORDER BY due, id LIMIT {BATCH}"
 )
 _NOTE = (
     "INSERT INTO schedule_runs(schedule, event, owner, due, begun, state, result, thread, channel, ended) "
