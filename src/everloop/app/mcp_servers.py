@@ -3,16 +3,18 @@ being used, and is told."""
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
 
 from ..core.people import Role
 from ..core.tool import Effect
 from ..errors import SettingsError, VaultLocked
 from ..ports import Vault
 from ..ports.mcp import McpOAuth, McpServer, McpTransport
+from ..readings.secret_parts import argument_parts, secrets_of, shown_arguments, text_parts
 from ..settings.mcp import McpServerSection
-from ..settings.shape import masked
+from ..settings.shape import masked, shown_text
 from .channels import UnknownVariable, is_secret, references_in
 from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 
@@ -79,7 +81,8 @@ def server_of(name: str, section: McpServerSection, known: Mapping[str, str]) ->
         sampling=section.sampling,
     )
     _check(place, server)
-    return server
+    taken_out = [known[VAULT + each] for each in secrets_named([section]) if VAULT + each in known]
+    return replace(server, secrets=frozenset({*taken_out, *_secrets_in(server)} - {""}))
 
 
 def _transport(place: str, section: McpServerSection) -> McpTransport:
@@ -143,15 +146,23 @@ def where_of(section: McpServerSection) -> str:
     """How it is reached, without what may be a key."""
     import shlex  # only whoever looks needs it
 
-    words = [each if references_in(each) else masked(each) if "//" in each else each for each in section.args]
-    return shlex.join([section.command, *words]) if section.command else masked(section.url)
+    if not section.command:
+        return masked(section.url)
+    words = [each if references_in(each) else shown_text(each) for each in shown_arguments(section.args)]
+    return shlex.join([shown_text(section.command), *words])
 
 
 def without_secrets_of(server: McpServer, text: str) -> str:
     """What somebody says of a server, with no secret of its settings in it."""
-    held = [value for key, value in {**server.env, **server.headers}.items() if looks_secret(key) and len(value) >= 4]
-    bare = [value.partition(" ")[2] for value in held if value.partition(" ")[2]]
-    secrets: list[Any] = [*held, *bare, server.oauth.client_secret]
-    for secret in sorted((each for each in secrets if len(each) >= 4), key=len, reverse=True):
+    for secret in sorted((each for each in server.secrets if len(each) >= 4), key=len, reverse=True):
         text = text.replace(secret, "…")
     return text
+
+
+def _secrets_in(server: McpServer) -> Iterator[str]:
+    named = {**server.env, **server.headers}
+    for value in [value for key, value in named.items() if looks_secret(key)]:
+        yield from (value, value.partition(" ")[2])
+    for parts in (*argument_parts(server.command[1:]), *map(text_parts, (*named.values(), server.url))):
+        yield from secrets_of(parts)
+    yield server.oauth.client_secret

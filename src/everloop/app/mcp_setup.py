@@ -161,11 +161,11 @@ class McpSetup:
         return sorted(named - set(own))
 
     async def _install(self, new: NewServer) -> tuple[tuple[str, ...], str]:
-        return await self._packages.install(new.name, _command(new), sandbox=new.section.sandbox)
+        return await self._packages.install(new.name, new.command, sandbox=new.section.sandbox)
 
     def _asks(self, new: NewServer) -> str:
         section = new.section
-        return self._packages.question(new.name, _command(new), sandbox=section.sandbox) if section.command else ""
+        return self._packages.question(new.name, new.command, sandbox=section.sandbox) if section.command else ""
 
     async def _settings(self) -> Settings:
         return await asyncio.to_thread(self._home.settings_now)
@@ -216,10 +216,6 @@ class McpSetup:
 def who() -> str:
     """For whom something is allowed now."""
     return acting.get().person or OWNER
-
-
-def _command(new: NewServer) -> tuple[str, ...]:
-    return new.section.command, *new.section.args
 
 
 def _gone(name: str) -> list[SettingChange]:

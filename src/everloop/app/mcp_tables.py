@@ -1,13 +1,16 @@
 """What somebody says of an MCP server that is to be set up: what of it is written into the settings file, and what is
 kept in the vault."""
 
+import re
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import EverloopError, SettingsError
+from ..readings.secret_parts import Parts, argument_parts, replaced, text_parts, value_parts
 from ..settings.check import mcp_section
 from ..settings.mcp import McpServerSection
 from .channels import references_in
@@ -33,6 +36,11 @@ class NewServer(Struct, frozen=True):
         return {f"{VAULT}{name}": secret for name, secret in self.secrets.items()}
 
     @property
+    def command(self) -> tuple[str, ...]:
+        """As it was given, with its secrets: whoever installs a package hands the rest of it on."""
+        return tuple(_told(each, self.known) for each in (self.section.command, *self.section.args))
+
+    @property
     def table(self) -> dict[str, Any]:
         """What stands in the file: all that is not as it is without it."""
         return _said(self.section, McpServerSection())
@@ -46,18 +54,47 @@ def new_server(name: str, given: Mapping[str, Any]) -> NewServer:
     """Raises EverloopError, which quotes no value."""
     if not NAME.fullmatch(name):
         raise EverloopError("a server's name has up to 50 letters (a to z), digits, dots, dashes and underscores")
-    section = mcp_section(name, given)
-    secrets: dict[str, str] = {}
-    kept: dict[str, Any] = {}
-    for key, values in (("env", section.env), ("headers", section.headers)):
-        plain = {each: value for each, value in values.items() if looks_secret(each) and not references_in(value)}
-        secrets |= {own_secret(name, each): checked_secret(value) for each, value in plain.items()}
-        kept[key] = {**values, **{each: f"${{{VAULT}{own_secret(name, each)}}}" for each in plain}}
-    if (login := section.oauth).client_secret and not references_in(login.client_secret):
-        own = own_secret(name, "client_secret")
-        secrets[own] = checked_secret(login.client_secret)
-        section = replace(section, oauth=replace(login, client_secret=f"${{{VAULT}{own}}}"))
-    return NewServer(name, replace(section, **kept), secrets)
+    section, own = mcp_section(name, given), _OwnSecrets(name)
+    args = tuple(own.parted(parts) for parts in argument_parts(section.args))
+    named = {
+        key: {each: own.named(each, value) for each, value in values.items()}
+        for key, values in (("env", section.env), ("headers", section.headers))
+    }
+    url, login = own.parted(text_parts(section.url)), section.oauth
+    if login.client_secret and not references_in(login.client_secret):
+        login = replace(login, client_secret=own.kept("client_secret", login.client_secret))
+    return NewServer(name, replace(section, args=args, url=url, oauth=login, **named), own.secrets)
+
+
+class _OwnSecrets:
+    """What is taken out of the settings of a server, and the references that stand there instead."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self.secrets: dict[str, str] = {}
+
+    def named(self, name: str, value: str) -> str:
+        """What a variable or a header is to say."""
+        if looks_secret(name) and not references_in(value):
+            return self.kept(name, value)
+        return self.parted(value_parts(value, name))
+
+    def parted(self, parts: Parts) -> str:
+        return replaced(parts, lambda part: self.kept(part.name, part.text))
+
+    def kept(self, key: str, value: str) -> str:
+        """A reference to it. One that is written twice is kept once. Raises EverloopError."""
+        secret, plain = checked_secret(value), re.sub(r"[^A-Za-z0-9_.-]", "_", key)[:40]
+        names = (own_secret(self._server, plain if n == 1 else f"{plain}.{n}") for n in count(1))
+        name = next(each for each in names if self.secrets.get(each, secret) == secret)
+        self.secrets[name] = secret
+        return f"${{{VAULT}{name}}}"
+
+
+def _told(text: str, known: Mapping[str, str]) -> str:
+    for reference, secret in known.items():
+        text = text.replace(f"${{{reference}}}", secret)
+    return text
 
 
 def own_secret(server: str, key: str) -> str:

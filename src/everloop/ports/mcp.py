@@ -60,6 +60,7 @@ class McpServer(Struct, frozen=True, kw_only=True):
     permission: Role = Role.OWNER
     effects: Mapping[str, Effect] = {}
     sampling: bool = False  # whether it may have a model asked, at the expense of whoever has called it
+    secrets: frozenset[str] = frozenset()  # values in its command and elsewhere that nobody is shown
 
     def __repr__(self) -> str:
         return f"McpServer({self.name!r})"

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 _RUNS = "says what runs here, and what that can see and reach"
 _SENT = "says where something is sent that may be secret"
 Runs = Annotated[str, Meta(extra={"references": True, "by_hand": _RUNS})]
-RunsWith = Annotated[tuple[str, ...], Meta(extra={"references": True, "by_hand": _RUNS})]
+RunsWith = Annotated[tuple[str, ...], Meta(extra={"arguments": True, "references": True, "by_hand": _RUNS})]
 Reaches = Annotated[tuple[str, ...], Meta(extra={"by_hand": _RUNS})]
 Confines = Annotated[bool, Meta(extra={"by_hand": _RUNS})]
 Named = Annotated[dict[str, str], Meta(extra={"secret": True, "references": True, "by_hand": _SENT})]

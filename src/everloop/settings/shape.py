@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct
 
+from ..readings.secret_parts import replaced, shown_arguments, text_parts
 from .mcp import McpServerSection
 
 Secret = Annotated[str, Meta(extra={"secret": True})]
@@ -373,10 +374,15 @@ def _open(value: Any, hint: Any) -> Any:
     if isinstance(value, dict):
         return {key: _open(each, None) for key, each in value.items()}
     if isinstance(value, tuple):
-        return [_open(each, None) for each in value]
+        return [_open(each, None) for each in (shown_arguments(value) if extra.get("arguments") else value)]
     if not isinstance(value, str):
         return value
-    return masked(value) if extra.get("url") else _ADDRESS.sub(lambda found: masked(found[0]), value)
+    return masked(value) if extra.get("url") else shown_text(value)
+
+
+def shown_text(text: str) -> str:
+    """Any text without what is a secret by its shape, and without what may be a key in an address."""
+    return replaced(text_parts(_ADDRESS.sub(lambda found: masked(found[0]), text)))
 
 
 _ADDRESS = re.compile(r"(?:\b[a-zA-Z][\w+.-]*:)?//\S+")  # in any text

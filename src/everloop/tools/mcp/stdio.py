@@ -135,6 +135,12 @@ def _environment(server: McpServer, program: Program, data: Path) -> dict[str, s
     return {"LANG": "C.UTF-8", **outside, **own, **proxied, **server.env}
 
 
+def _hidden(server: McpServer) -> dict[str, str]:
+    """What is not to be shown, each with what is shown in its place."""
+    numbered = enumerate(sorted(server.secrets - {*server.env.values()}), 1)
+    return {**server.env, **{f"secret {number}": secret for number, secret in numbered}}
+
+
 class _Wire:
     """One connection: carries messages between the SDK and the pipes of a process."""
 
@@ -142,7 +148,7 @@ class _Wire:
         self._server = server
         self._limits = limits
         self._process = process
-        self._errors = ErrorTail(server.name, server.env)
+        self._errors = ErrorTail(server.name, _hidden(server))
         self._junk = 0
         self._is_leaving = False
         self._down: McpDown | None = None  # how it ended, if nobody has told it to
