@@ -37,7 +37,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def mcp_of(agent: Any) -> Any:
-    return agent._mcp
+    return agent._house.builder.mcp.servers
 
 
 def offered(model: ScriptedModel, prompt: int = -1) -> list[str]:

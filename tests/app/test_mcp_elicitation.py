@@ -51,7 +51,7 @@ async def shop(folder: Path, channel: RecordingChannel) -> AsyncIterator[everloo
         asyncio.timeout(60),
         open_desk(folder / "home", settings, provider=model, channels=(channel,), roles=roles) as agent,
     ):
-        while not agent._mcp.tools():  # noqa: ASYNC110  it is met beside everything else
+        while not agent._house.builder.mcp.tools():  # noqa: ASYNC110  it is met beside everything else
             await asyncio.sleep(0.01)
         yield agent
 

@@ -12,7 +12,7 @@ from everloop.core.tool import Effect
 from everloop.errors import HostFailed, KeyRefused, RateLimited, TurnFailed
 from everloop.ports.rows import SpentRow
 from everloop.providers.catalog import HOSTS
-from everloop.runtime.commands import describe
+from everloop.runtime.usage_command import describe
 from everloop.testing import Call, Fail, Say, ScriptedModel, Spend, Wait
 from everloop.testing.model_server import ModelServer
 from everloop.tools.decorator import tool

@@ -280,7 +280,7 @@ async def test_a_model_of_this_process_that_was_chosen_later_is_closed_after_the
         return in_process(slow, 8192, "", slow.warm)
 
     async with house() as agent:
-        agent._inbox._commands._models.now.models._presets._models._embedded = made
+        agent._live.now.models._presets._models._embedded = made
         await agent.ask("/model embedded")
         talking = asyncio.create_task(agent.ask("hi"))
         await slow.asked.wait()

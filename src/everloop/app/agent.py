@@ -10,29 +10,24 @@ from typing import Any, Unpack
 
 from msgspec import structs
 
-from ..core.decide import Steering
 from ..core.mail import Address, Inbound, Outbound, Said, Stop, reply_key
 from ..core.message import Part, text_of
-from ..core.people import OWNER, Role
+from ..core.people import OWNER
 from ..core.turn import Finished
 from ..errors import Fenced, MailRefused, NoFile, TurnFailed
-from ..ports import Feed, FileRecord, Files
+from ..ports import Feed, FileRecord
 from ..ports.channel import traits_of
 from ..ports.events import Answer as Answer
 from ..ports.events import AnswerGiven, Event, LetterTaken, ToolOutput, TurnEnded, answer_of
-from ..ports.jobs import TaskState
 from ..ports.permission import Allowance, Grant
 from ..ports.permission import Approval as Approval
 from ..ports.rows import Receipt, ThreadRow
 from ..ports.schedules import Schedule
 from ..ports.tools import Shown
-from ..readings.commands import SlashCommand
 from ..runtime.askers import Askers
 from ..runtime.lanes import Begun
-from ..runtime.supervisor import Supervised
-from ..settings import TerminalSection, workspace_of
+from .held_house import HeldHouse
 from .house import House
-from .skill_desk import SkillDesk
 from .user import Manner, User, as_before, spoken
 
 PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
@@ -41,81 +36,17 @@ WAITS = "a question waits in {} and has to be answered first (see: everloop appr
 Again = Callable[[], Awaitable[Inbound | None]]
 
 
-class Agent:
+class Agent(HeldHouse):
     """Use `async with everloop.open(…) as agent`."""
 
     def __init__(self, house: House) -> None:
-        self.store = house.store
-        self._storage = house.storage
-        self.files: Files = house.storage.bounded
+        super().__init__(house)
         self._attachments = house.storage.attachments
-        self.hooks = house.hooks  # what the platforms of channels call, by the channel's name
-        self.traits = house.traits  # of every channel that is known here, by its name
-        self.clock = house.clock
-        self.budgets = house.budgets  # what people may spend
-        self.own_keys = house.own_keys  # of model providers, that people have of their own
-        self.credentials = house.credentials  # that people keep for their tools
-        self.memory = house.memory  # of everybody, by their principal
-        self.skills = SkillDesk(house.opened.home, house.builder.skills, house.store)  # that people have
-        self.schedules = house.builder.schedules  # of people: what is to happen later, or again and again
-        self.heartbeat = house.heartbeat  # of people: what they have looked after
-        self.voice = house.voice  # who transcribes what is spoken
-        self._live = house.live
-        self._mcp = house.builder.mcp
-        self._supervisor = house.supervisor
         self._bus = house.bus
         self._inbox = house.inbox
-        self._commands = house.commands
         self._lanes = house.lanes
-        self._approvals = house.approvals
         self._shown = house.shown
         self._askers = Askers(house.shown, house.traits)
-        self._deeds = house.deeds
-        self._folder = house.opened.home
-
-    @property
-    def model(self) -> str:
-        """The provider/model that answers where nothing else was chosen."""
-        return self._live.now.model.name
-
-    @property
-    def steering(self) -> Steering:
-        """What a message during a turn does."""
-        return self._live.now.settings.agents.defaults.steering
-
-    @property
-    def notice(self) -> str:
-        """What a person should know about this model."""
-        model = self._live.now.model
-        return " ".join(filter(None, (model.notice, model.download.promise if model.download else "")))
-
-    @property
-    def advice(self) -> str:
-        """How a better model is connected, where it is only the one of this machine that answers."""
-        if self._live.now.model.download is None:
-            return ""
-        from ..providers.embedded import BETTER  # only whoever has no other model needs it
-
-        return BETTER
-
-    @property
-    def unused(self) -> tuple[str, ...]:
-        """What is set and does nothing yet, in sentences."""
-        return self._live.now.unused
-
-    @property
-    def terminal(self) -> TerminalSection:
-        """How a chat at a terminal is wanted."""
-        return self._live.now.settings.terminal
-
-    @property
-    def workspace_folder(self) -> Path:
-        """The owner's."""
-        return workspace_of(self._live.now.settings, self._folder)
-
-    def model_names(self) -> list[str]:
-        """The presets by which a model can be chosen."""
-        return self._live.names()
 
     async def run_command(self, command: str, session: str, tell: Callable[[str], None] = lambda text: None) -> Shown:
         """Run a command that the owner has typed, where those of the agent run and under the same limits. `tell` hears
@@ -131,27 +62,10 @@ class Agent:
         with self._bus.subscribe(f"check {key}") as feed:
             listening = asyncio.ensure_future(listen(feed))
             try:
-                return await self._deeds.run_now(typed, key)
+                return await self._house.deeds.run_now(typed, key)
             finally:
                 feed.end()
                 await asyncio.gather(listening, return_exceptions=True)
-
-    @property
-    def problem(self) -> str:
-        """Why the settings as they are by now are not in force, if that is so."""
-        return self._live.problem
-
-    def commands_for(self, role: Role) -> list[SlashCommand]:
-        """The slash commands that someone of this role may use, those of plugins among them."""
-        return self._commands.known(role)
-
-    def tasks(self) -> list[TaskState]:
-        """What runs for as long as the house is open, as it stands."""
-        return self._supervisor.states()
-
-    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> Supervised:
-        """Have something run beside everything else; what fails is begun again. Whoever calls this ends it."""
-        return self._supervisor.start(name, work)
 
     async def ask(
         self,
@@ -318,7 +232,7 @@ class Agent:
 
     async def approvals(self, session: str = "") -> list[Approval]:
         """What waits for a person's permission, in one session or in all."""
-        return await self._approvals.waiting(session)
+        return await self._house.approvals.waiting(session)
 
     async def decide(
         self, approval: str, allow: bool, by: str = "owner", allowance: Allowance | None = None
@@ -328,24 +242,24 @@ class Agent:
 
         Raises MailRefused when it waits no longer, is not theirs to decide, is not any more what was shown, or the
         allowance would not fit it; then nothing was decided."""
-        found = await self._approvals.find(approval)
+        found = await self._house.approvals.find(approval)
         if found.held:
-            await self._approvals.decide_on_file(found, allow, by, allowance)
+            await self._house.approvals.decide_on_file(found, allow, by, allowance)
             return found
-        letter, grant = await self._approvals.decide(found, allow, by, allowance)
+        letter, grant = await self._house.approvals.decide(found, allow, by, allowance)
         self._lanes.acting.note(found.requester)
         receipt = await self._inbox.take(letter)
-        await self._approvals.keep(letter, grant)
+        await self._house.approvals.keep(letter, grant)
         self._inbox.wake(receipt, letter)
         return found
 
     async def grants(self) -> list[Grant]:
         """What is allowed ahead, with the runs that are left. Each has the name of the question it was given with."""
-        return await self._approvals.grants()
+        return await self._house.approvals.grants()
 
     async def revoke(self, grant: str, by: str = "owner") -> Grant:
         """Take back what was allowed ahead. Raises MailRefused."""
-        return await self._approvals.revoke(grant, by)
+        return await self._house.approvals.revoke(grant, by)
 
     async def finish(self, session: str) -> bool:
         """Let a turn of this session that was cut off go on to its end, or until it waits for a person's answer.
@@ -361,7 +275,7 @@ class Agent:
             return False
         future = self._lanes.outcome(row.id, mails[-1])
         self._bus.wake(row.id)
-        while not future.done() and not await self._approvals.waiting_calls(session):
+        while not future.done() and not await self._house.approvals.waiting_calls(session):
             await asyncio.wait({future}, timeout=PATIENCE)
         return True
 
@@ -445,7 +359,7 @@ class Agent:
             await asyncio.wait({future}, timeout=PATIENCE)
             if future.done() or self._lanes.is_driving(thread):
                 continue
-            if any(each.decision.thread == thread for each in await self._approvals.waiting_calls(session)):
+            if any(each.decision.thread == thread for each in await self._house.approvals.waiting_calls(session)):
                 future.cancel()
                 raise TurnFailed(f"{WAITS.format(session)}; the message is kept and answered then", "waiting", "")
 

@@ -17,12 +17,11 @@ from msgspec.structs import replace
 
 from ..core.people import OWNER, Role
 from ..core.tool import ToolSpec
-from ..errors import ModelMissing, SettingsError
+from ..errors import McpDown, ModelMissing, SettingsError
 from ..memory.recall import Recall
 from ..memory.views import MOST, PATHS
 from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
 from ..ports.heartbeat import HEARTBEAT_FILE
-from ..ports.mcp import McpClient
 from ..ports.memory import FactFinder
 from ..ports.tools import Tool
 from ..providers.keys import Keys
@@ -52,8 +51,7 @@ from .channels import traits_in, wrong_in
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .guest_tools import check_guest_tools
-from .mcp import Connects, HouseMcp
-from .mcp_wiring import HouseLogins, connections
+from .mcp_later import McpLater
 from .memory_files import MemoryFiles
 from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
@@ -68,7 +66,8 @@ from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace
 from .waiting_models import WaitingModels, absent, sentence_of
 
 if TYPE_CHECKING:
-    from ..tools.mcp.questions import AnswersModels, AnswersPeople
+    from ..ports.mcp import McpClient
+    from .mcp import Connects
 
 CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 READ_BY_SMALL = 4000  # characters of a result; the embedded model is shown less, and what was counted in all of it
@@ -116,7 +115,7 @@ class Overrides(Struct, frozen=True):
     clock: Clock | None = None
     whose: str = OWNER  # jobs are seen to here; "" is everyone's
     in_process: Mapping[str, ResolvedModel] = {}  # embedded models, by what stands behind "embedded/"
-    mcp: Connects | None = None  # who speaks with MCP servers
+    mcp: "Connects | None" = None  # who speaks with MCP servers
 
 
 class Builder:
@@ -132,12 +131,9 @@ class Builder:
         stack: AsyncExitStack,
         credentials: PersonalCredentials | None = None,
         facts: FactFinder | None = None,
-        sampled: "Callable[[], AnswersModels] | None" = None,
-        elicited: "AnswersPeople | None" = None,
+        connect_mcp: "Connects | None" = None,
     ) -> None:
-        """`sampled` makes who answers what an MCP server may have a model asked, `elicited` asks people."""
-        self._elicited = elicited
-        self._sampled = sampled
+        """Without `connect_mcp` no MCP server can be spoken with."""
         self._facts = facts or Recall(opened.store, NO_EMBEDDER)
         self._credentials = credentials
         self.vault = opened.vault
@@ -155,8 +151,7 @@ class Builder:
         self.open_channels = {each.manifest.name: each for each in given.channels}  # who opens more adds them
         self._tools_given = tuple(tool for tool in given.tools if isinstance(tool, Tool))
         self._sources = tuple(source for source in given.tools if not isinstance(source, Tool))
-        self.mcp = HouseMcp(opened.store, opened.vault, given.mcp or self._connect_mcp)
-        self.mcp_logins = HouseLogins(opened.vault, lambda: self._settings, stack)
+        self.mcp = McpLater(opened.store, opened.vault, given.mcp or connect_mcp or _nobody)
         self._supervisor = supervisor
         self._stack = stack
         self._http = given.http
@@ -170,6 +165,11 @@ class Builder:
         self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
         self._settled = SettledSections((self.skills,))
         stack.push_async_callback(self._close_in_process)
+
+    @property
+    def settings(self) -> Settings:
+        """Those of which something was made last."""
+        return self._settings
 
     async def make(self, settings: Settings, *, waits: bool = False) -> Built:
         """Raises SettingsError and, unless it `waits` for a model to be chosen later, ModelMissing."""
@@ -221,19 +221,6 @@ class Builder:
         """The files that stand in prompts, once the first tools are made."""
         assert self.prompt_files is not None
         return self.prompt_files
-
-    def _connect_mcp(self) -> McpClient:
-        return connections(
-            self._home,
-            lambda: self._settings,
-            self.vault,
-            self._stack,
-            clock=self._given.clock or MACHINE,
-            bus=self._bus,
-            keeper=self._storage.attachments,
-            models=self._sampled() if self._sampled else None,
-            people=self._elicited,
-        )
 
     async def memory_changed(self, owner: str) -> None:
         """The files of it follow."""
@@ -364,6 +351,10 @@ class Builder:
             warming = self._supervisor.start("warm-up", model.warm, once=True)  # it loads while the person types
             self._stack.push_async_callback(warming.end)
         return ChosenModel(model, HouseModels(presets, now), library, presets)
+
+
+def _nobody() -> "McpClient":
+    raise McpDown("no MCP server is spoken with here")
 
 
 def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> HousePromptFiles:

@@ -4,45 +4,41 @@ import asyncio
 from collections import ChainMap
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 from ..core.mail import Inbound
 from ..core.people import OWNER
 from ..core.turn import Finished
 from ..errors import EverloopError, Fenced, MailRefused
-from ..files.packing import zipped
 from ..ports import WorkspaceFiles
-from ..ports.channel import Hook
+from ..ports.channel import Hook, HookAnswer, HookRequest
 from ..ports.directory import Person
 from ..ports.events import Answer
 from ..ports.house_status import HouseStatus
 from ..ports.rows import Receipt
 from ..runtime.askers import Asker
+from ..runtime.deletions import Deletions
 from ..runtime.membership import Membership
-from ..runtime.person_export import PersonExport
-from ..runtime.polling import PolledOutbox
+from ..runtime.sessions import Sessions
 from ..settings import without_secrets
-from ..tools.browse import WorkspaceBrowser
-from ..tools.workspace import Workspace
 from .agent import Again, Agent
-from .backup_desk import BackupDesk
 from .build import Built
-from .channel_desk import ChannelDesk
-from .connecting import ModelConnector
-from .direct_tools import HouseDirectTools
-from .doctor_later import DoctorLater
 from .house import House
-from .house_status import read_status
 from .log_tail import LogFollower
-from .mcp_desk import McpDesk
-from .mcp_login_hook import NAME as MCP
-from .mcp_login_hook import McpLoginHook
-from .mcp_setup import McpSetup
-from .mcp_wiring import HousePackages
-from .offers import ModelOffers
-from .outgoing_links import link_key
-from .persona_desk import PersonaDesk
 from .reconfigure import LiveSettings
+
+if TYPE_CHECKING:
+    from ..runtime.erasures import Erasures
+    from ..runtime.polling import PolledOutbox
+    from .backup_desk import BackupDesk
+    from .channel_desk import ChannelDesk
+    from .connecting import ModelConnector
+    from .direct_tools import HouseDirectTools
+    from .doctor import HouseDoctor
+    from .mcp_desk import McpDesk
+    from .offers import ModelOffers
+    from .persona_desk import PersonaDesk
 
 FETCH_SECONDS = 30.0
 
@@ -53,53 +49,108 @@ class GatewayDesk(Agent):
     def __init__(self, house: House, live_settings: LiveSettings) -> None:
         super().__init__(house)
         self.live_settings = live_settings
-        self.connector = ModelConnector(house.live, live_settings)
-        self.sessions = house.sessions
-        self.deletions = house.deletions
-        self.offers = ModelOffers(self._live)
-        self._home = house.builder.own
-        self.members = Membership(house.store)
-        self.erasures = house.erasures
-        self.polled = PolledOutbox(house.store, house.shown, self._askers, house.approvals, clock=house.clock)
-        self._export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
+        self._storage = house.storage
         self._opened = house.opened
         self._link_key: bytes | None = None
-        changed, channels = live_settings.change, house.builder.channels
-        self.personas = PersonaDesk(house.opened.home, house.store, self._caught_up, changed, channels)
-        self.direct_tools = HouseDirectTools(
-            house.store, lambda: self._live.now.kits, lambda: self._live.now.settings, house.clock, house.credentials
-        )
-        self._configured = house.configured
-        logins = house.builder.mcp_logins
-        packages = HousePackages(house.opened.home)
-        setup = McpSetup(
-            house.opened, live_settings.book, self._mcp, self._mcp_changed, packages=packages, logins=logins
-        )
-        self.mcp = McpDesk(house.opened, setup, self._mcp, logins, logins.page)
-        own: dict[str, Sequence[Hook]] = {MCP: McpLoginHook(self.mcp.finish_login).hooks}
-        self.hooks = ChainMap(own, cast(dict[str, Sequence[Hook]], house.hooks))  # which come and go
-        self.doctor = DoctorLater(house.opened.home, self.tasks)
-        self.log = LogFollower(house.opened.home)
-        self.backups = BackupDesk(house)
-        self.channels = ChannelDesk(house.opened, live_settings.book, house.network, self._channels_changed)
+
+    @property
+    def sessions(self) -> Sessions:
+        return self._house.sessions
+
+    @property
+    def deletions(self) -> Deletions:
+        return self._house.deletions
+
+    @property
+    def erasures(self) -> "Erasures":
+        return self._house.erasures
+
+    @cached_property
+    def connector(self) -> "ModelConnector":
+        from .connecting import ModelConnector
+
+        return ModelConnector(self._live, self.live_settings)
+
+    @cached_property
+    def offers(self) -> "ModelOffers":
+        from .offers import ModelOffers
+
+        return ModelOffers(self._live)
+
+    @cached_property
+    def members(self) -> Membership:
+        return Membership(self.store)
+
+    @cached_property
+    def polled(self) -> "PolledOutbox":
+        from ..runtime.polling import PolledOutbox
+
+        return PolledOutbox(self.store, self._shown, self._askers, self._house.approvals, clock=self.clock)
+
+    @cached_property
+    def personas(self) -> "PersonaDesk":
+        from .persona_desk import PersonaDesk
+
+        changed, channels = self.live_settings.change, self._house.builder.channels
+        return PersonaDesk(self._opened.home, self.store, self._caught_up, changed, channels)
+
+    @cached_property
+    def direct_tools(self) -> "HouseDirectTools":
+        from .direct_tools import HouseDirectTools
+
+        live, credentials = self._live, self._house.credentials
+        return HouseDirectTools(self.store, lambda: live.now.kits, self._house.settings, self.clock, credentials)
+
+    @cached_property
+    def mcp(self) -> "McpDesk":
+        return self._house.mcp.desk(self.live_settings)
+
+    @cached_property
+    def hooks(self) -> Mapping[str, Sequence[Hook]]:
+        """With where a browser comes back to that has logged in to an MCP server."""
+        own: dict[str, Sequence[Hook]] = {"mcp": (Hook("GET", "/login", self._finish_mcp_login),)}
+        return ChainMap(own, cast(dict[str, Sequence[Hook]], self._house.hooks))  # which come and go
+
+    async def _finish_mcp_login(self, request: HookRequest) -> HookAnswer:
+        from .mcp_login_hook import McpLoginHook
+
+        return await McpLoginHook(self.mcp.finish_login).answer(request)
+
+    @cached_property
+    def doctor(self) -> "HouseDoctor":
+        from .doctor import HouseDoctor
+
+        return HouseDoctor(self._opened.home, self.tasks)
+
+    @cached_property
+    def log(self) -> LogFollower:
+        return LogFollower(self._opened.home)
+
+    @cached_property
+    def backups(self) -> "BackupDesk":
+        from .backup_desk import BackupDesk
+
+        return BackupDesk(self._house)
+
+    @cached_property
+    def channels(self) -> "ChannelDesk":
+        from .channel_desk import ChannelDesk
+
+        return ChannelDesk(self._opened, self.live_settings.book, self._house.network, self._channels_changed)
 
     async def _caught_up(self) -> Built:
         """What the settings have come to by now."""
         await self._live.catch_up()
         return self._live.now
 
-    async def _mcp_changed(self) -> None:
-        """We have written it ourselves, so it is whole."""
-        settings = await asyncio.to_thread(self._opened.settings_now)
-        await self._mcp.follow(settings.tools.mcp_servers)
-        await self._live.catch_up()
-
     async def _channels_changed(self) -> None:
-        if self._configured:
-            await self._configured.follow(surely=True)
+        if self._house.configured:
+            await self._house.configured.follow(surely=True)
 
     async def house_status(self) -> HouseStatus:
         """Raises SettingsError, StoreError."""
+        from .house_status import read_status
+
         now, opened = self._live.now, self._opened
         settings = await asyncio.to_thread(opened.settings_now)
         return await read_status(opened.home, settings, opened.store, opened.vault, now.library, self.budgets)
@@ -107,12 +158,12 @@ class GatewayDesk(Agent):
     @property
     def listening(self) -> list[str]:
         """The names of the channels that are open."""
-        return self._configured.names if self._configured else []
+        return self._house.configured.names if self._house.configured else []
 
     @property
     def unused(self) -> tuple[str, ...]:
         """With the channels that are set and do not listen."""
-        unopened = self._configured.unopened.values() if self._configured else ()
+        unopened = self._house.configured.unopened.values() if self._house.configured else ()
         return (*(each.sentence for each in unopened), *super().unused)
 
     @property
@@ -130,14 +181,24 @@ class GatewayDesk(Agent):
         folder = self._live.now.kits.workspace(person)
         if person != OWNER:  # as when they first speak
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        from ..tools.browse import WorkspaceBrowser
+        from ..tools.workspace import Workspace
+
         return WorkspaceBrowser(
-            Workspace(folder, hidden=self._home), self.files, person, quota_of=self._storage.bounded.quota_of
+            Workspace(folder, hidden=self._house.builder.own),
+            self.files,
+            person,
+            quota_of=self._storage.bounded.quota_of,
         )
 
     def export(self, person: Person) -> AsyncGenerator[bytes]:
         """All that is theirs, as a zip file that is made while it is read."""
-        now = self.clock.now()
-        return zipped(self._export.files(person, now), now)
+        from ..files.packing import zipped
+        from ..runtime.person_export import PersonExport
+
+        house, now = self._house, self.clock.now()
+        export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
+        return zipped(export.files(person, now), now)
 
     @asynccontextmanager
     async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
@@ -220,6 +281,8 @@ class GatewayDesk(Agent):
     async def link_key(self) -> bytes | None:
         """By which links to files are signed. None where the vault is locked."""
         if self._link_key is None:
+            from .outgoing_links import link_key
+
             self._link_key = await link_key(self._opened.links)
         return self._link_key
 

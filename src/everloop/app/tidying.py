@@ -5,17 +5,18 @@ process that acts for whose they were.
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..files.folder import HALF_WRITTEN, sweep
-from ..ports import Store
 from ..ports.backup import BACKUP
+from ..ports.heartbeat import HEARTBEAT
 from ..ports.jobs import DELETE, ERASE, Job, JobRow
-from ..runtime.deletions import Deletions
-from ..runtime.erasures import Erasures
+from ..ports.schedules import COMMAND, POLL
 from ..runtime.scheduler import Worker
-from .scheduled_backups import ScheduledBackups
+from ..runtime.titles import KIND as TITLE
+
+if TYPE_CHECKING:
+    from .house import House
 
 _log = logging.getLogger("everloop.tidying")
 
@@ -27,15 +28,24 @@ def daily(now: float) -> Job:
     return Job("tidy", "tidy", now, owner="", schedule=f"every {DAY}")
 
 
-def workers(
-    store: Store, home: Path, deletions: Deletions, erasures: Erasures, backups: ScheduledBackups
-) -> Mapping[str, Worker]:
+def work_of(house: "House") -> dict[str, Worker]:
+    """Who does the work of each kind of job. What takes more than a turn does is made with the first such job."""
+
     async def tidy(row: JobRow) -> str:
-        gone = await store.forget_expired()
-        await asyncio.to_thread(sweep, home / "files" / HALF_WRITTEN)
+        gone = await house.store.forget_expired()
+        await asyncio.to_thread(sweep, house.opened.home / "files" / HALF_WRITTEN)
         told = ", ".join(f"{count} {name}" for name, count in gone.items())
         if told:
             _log.info("forgotten, for it has expired: %s", told)
         return told or "nothing"
 
-    return {"tidy": tidy, DELETE: deletions.work, ERASE: erasures.work, BACKUP: backups.work}
+    anyones: dict[str, Worker] = {
+        DELETE: lambda row: house.deletions.work(row),
+        ERASE: lambda row: house.erasures.work(row),
+        COMMAND: house.deeds.run_command,
+        POLL: house.deeds.look,
+        HEARTBEAT: house.heartbeats.look,
+    }
+    if house.given.whose:
+        return anyones
+    return {**anyones, "tidy": tidy, BACKUP: lambda row: house.scheduled_backups.work(row), TITLE: house.titles.work}

@@ -23,6 +23,7 @@ from ..readings.task_lines import numbered
 from .children import TaskLimits
 from .reports import title_of
 from .sessions import Sessions
+from .typed_command import CommandEffect, TypedCommand
 
 NOTHING = "Nothing runs here. /bg TEXT begins with something in the background; /tasks shows what there is."
 OVER = "It has just ended, so nothing goes on in the background."
@@ -30,6 +31,7 @@ SENT = (
     f"This goes on in the background as task {COUNT}; you are told here when it is done. Go on talking. "
     "/tasks shows it, /fg takes it back, /kill ends it."
 )
+
 BEGUN = f"Task {COUNT} has begun in the background; you are told here when it is done. /tasks shows it, /kill ends it."
 NONE = "Nothing of this chat is in the background. /bg sends there what runs here; /tasks shows what there is."
 ELSEWHERE = "It is not in the background any more. /tasks shows what is."
@@ -46,6 +48,10 @@ class BackgroundCommands:
         self._store = store
         self._sessions = sessions
         self._limits = limits
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        act = self.send if typed.name == "/bg" else self.bring
+        return CommandEffect(typed.inbound, *await act(typed.rest, typed.inbound, typed.letter, typed.role))
 
     async def send(self, text: str, inbound: Inbound, letter: Said, role: Role) -> Outcome:
         """What `/bg` comes to: with a text a turn begins there, else the one that runs here goes on there."""

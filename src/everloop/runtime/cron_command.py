@@ -7,6 +7,7 @@ from ..ports.schedules import Asker
 from ..readings.commands import COMMANDS, split
 from ..readings.cron_order import ACTIONS, HOW, order_of
 from .schedule_words import ScheduleWords
+from .typed_command import CommandEffect, TypedCommand
 
 HOOK = "With `hook` as WHEN, programs have it run; `everloop cron hook ID` tells how."
 NONE = "There are no schedules in this house."
@@ -15,6 +16,9 @@ NONE = "There are no schedules in this house."
 class CronCommand:
     def __init__(self, schedules: ScheduleWords | None) -> None:
         self._schedules = schedules
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        return typed.told(await self.tell(typed.rest, typed.inbound, typed.letter, typed.role))
 
     async def tell(self, rest: str, inbound: Inbound, letter: Said, role: Role) -> str:
         """The same message twice makes one schedule."""

@@ -25,9 +25,10 @@ from ..ports.rows import Receipt
 from ..ports.tasks import CHILD, Tasks, background_number
 from ..readings.commands import SlashCommand, unescaped
 from ..readings.keys import group_at
-from .commands import CommandEffect, SlashCommands
+from .commands import SlashCommands
 from .lanes import Begun, Lanes
 from .people import Speakers
+from .typed_command import CommandEffect
 
 Leave = Callable[[str], Awaitable[None]]
 GOES_ON = "This goes on in the background as task {}."

@@ -7,6 +7,7 @@ from msgspec import structs
 from ..core.mail import Inbound, Said
 from ..core.message import said
 from ..core.people import OWNER
+from .typed_command import CommandEffect, TypedCommand
 
 ALONE = "What you keep is nobody else's business, so I say it only where we are alone."
 WHERE = (
@@ -17,6 +18,7 @@ NOT_HERE = (
     "A key is not taken in a chat: what is typed there may be read by others, and stays. If that was one, change it "
     f"where it is from, and give the new one {WHERE}."
 )
+
 NOTHING = f"You keep no key or credential of your own. Give one {WHERE}."
 THE_HOUSES = "The keys that you are answered with are the house's: everloop models key list."
 
@@ -24,13 +26,13 @@ Kept = Callable[[str], tuple[Sequence[str], Sequence[str]]]
 """The providers that somebody keeps a key for, and the names of their credentials."""
 
 
-def nothing_kept(person: str) -> tuple[Sequence[str], Sequence[str]]:
-    return (), ()
-
-
 class KeyCommand:
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        kept, reply = self.tell(typed.rest, typed.inbound, typed.letter)
+        return CommandEffect(kept, "none", reply)
 
     def tell(self, rest: str, inbound: Inbound, letter: Said) -> tuple[Inbound, str]:
         """The letter as it may be kept, and the reply."""

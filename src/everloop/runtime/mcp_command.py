@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from msgspec import structs
+
+from ..core.message import said
 from ..core.people import Role
 from ..errors import ToolError
 from ..ports.mcp import McpHealth
@@ -10,6 +13,7 @@ from ..ports.tools import Result, Shown
 from ..readings.commands import COMMANDS, split, words_described
 from ..readings.visible import in_one_line
 from .elicitation import NOTHING_ASKED, Elicitations
+from .typed_command import CommandEffect, TypedCommand
 
 NONE = "There is no MCP server that you may use here."
 _STATES = {"wrong": "wrong", "waiting": "failing", "login": "needs a login"}
@@ -33,6 +37,14 @@ class McpCommand:
     def __init__(self, servers: ListsMcp | None, elicitations: Elicitations | None = None) -> None:
         self._servers = servers
         self._elicitations = elicitations
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        letter = typed.letter
+        text, prompt = await self.tell(typed.rest, typed.role, letter.author, typed.session)
+        if prompt is None:
+            return typed.told(text)
+        asked = structs.replace(letter, parts=(*said(text), *said(prompt.text, prompt.origin)))
+        return CommandEffect(structs.replace(typed.inbound, letter=asked), "none", "", says=True)
 
     async def tell(self, rest: str, role: Role, person: str, session: str) -> tuple[str, Shown | None]:
         """What is said about it; or, with a prompt, what is said to the model before that."""

@@ -12,6 +12,7 @@ from ..ports.memory import HISTORY, MEMORY, Fact, MemoryVersion
 from ..ports.remembering import NOTHING, MemoryOverview, OwnMemory
 from ..readings.commands import COMMANDS, split, words_described
 from .session_commands import clock, sentence
+from .typed_command import CommandEffect, TypedCommand
 
 LONGEST = 3500  # characters that are shown at once
 MANY = 10
@@ -20,6 +21,7 @@ NO_MEMORY = "Nothing is remembered here: this process keeps no memory."
 IN_A_GROUP = (
     "In a group an administrator or the owner changes what is remembered; you can have forgotten what you said."
 )
+
 YOURS = "They lie in your workspace as memory/MEMORY.md and memory/HISTORY.md, which you may edit."
 OF_THE_GROUP = "This is the group's own memory: all who speak here may see it, and nothing of it is known elsewhere."
 CONFIRM = "Nothing is forgotten yet. To forget {}: /memory forget {}"
@@ -28,6 +30,9 @@ CONFIRM = "Nothing is forgotten yet. To forget {}: /memory forget {}"
 class MemoryCommands:
     def __init__(self, memory: OwnMemory | None) -> None:
         self._memory = memory
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        return typed.told(await self.tell(typed.rest, typed.letter, typed.role))
 
     async def tell(self, rest: str, letter: Said, role: Role) -> str:
         if self._memory is None:

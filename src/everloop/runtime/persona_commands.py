@@ -7,12 +7,15 @@ whom one has chosen, so there it takes an administrator.
 from collections.abc import Callable
 from typing import Protocol
 
+from msgspec import structs
+
 from ..core.mail import ChoosePersona, Inbound, Said
 from ..core.people import Role
 from ..core.personas import PersonaChoice, PersonaWish
 from ..core.thread import Thread
 from ..ports import Archive, Log
 from ..readings.personas import DEFAULT, Personas
+from .typed_command import CommandEffect, TypedCommand
 
 IN_A_GROUP = "In a group an administrator or the owner says who I am."
 
@@ -26,7 +29,13 @@ class PersonaCommands:
         self._store = store
         self._personas = personas
 
-    async def work_out(
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        choosing, reply = await self._answered(typed.rest, typed.inbound, typed.letter, typed.role)
+        if choosing is None:
+            return typed.told(reply)
+        return CommandEffect(structs.replace(typed.inbound, letter=choosing), "tell", reply)
+
+    async def _answered(
         self, wanted: str, inbound: Inbound, letter: Said, role: Role
     ) -> tuple[ChoosePersona | None, str]:
         """The letter that it comes to, if any, and what is said about it."""

@@ -17,7 +17,8 @@ from ..readings.family import family
 from ..readings.keys import is_of_two
 from ..readings.visible import checked_name
 from .deletions import Deletions
-from .sessions import Sessions
+from .sessions import BUSY, Sessions
+from .typed_command import CommandEffect, TypedCommand
 
 LISTED = 15
 FOUND = 8
@@ -43,7 +44,16 @@ class SessionCommands:
         self._sessions = sessions
         self._deletions = deletions
 
-    async def work_out(
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        if typed.name == "/undo":
+            deed, reply = await self._undo(typed.inbound, typed.letter)
+        elif typed.name == "/session":
+            deed, reply = await self._answered(typed.rest, typed.inbound, typed.letter, typed.role)
+        else:
+            deed, reply = await self._go(typed.name, typed.rest, typed.inbound, typed.letter, typed.role)
+        return CommandEffect(typed.inbound, deed, reply, BUSY)
+
+    async def _answered(
         self, words: str, inbound: Inbound, letter: Said, role: Role = Role.OWNER
     ) -> tuple[Deed | Literal["none"], str]:
         """What the words after /session come to: something to do, or nothing, and what is said about it. What is to be
@@ -57,19 +67,28 @@ class SessionCommands:
             deed, reply = None, sentence(error)
         return deed or "none", reply or ("" if deed else help_for(role))
 
-    async def go(
+    async def _go(
         self, name: str, rest: str, inbound: Inbound, letter: Said, role: Role
     ) -> tuple[Deed | Literal["none"], str]:
         """/resume, /fork and /tree: the same as words of /session, by names that one finds."""
         if name == "/fork":
-            return await self.work_out(f"fork {rest}", inbound, letter, role)
+            return await self._answered(f"fork {rest}", inbound, letter, role)
         if rest:
-            return await self.work_out(f"resume {rest}", inbound, letter, role)
+            return await self._answered(f"resume {rest}", inbound, letter, role)
         try:
             told = await (self._list if name == "/resume" else self._tree)(inbound, letter)
         except MailRefused as error:
             return "none", sentence(error)
         return "none", f"{told}\nGo on with another by {name} ID."
+
+    async def _undo(self, inbound: Inbound, letter: Said) -> tuple[Deed | Literal["none"], str]:
+        row = await self._store.session(str(inbound.address))
+        if row is None:
+            return "none", "Nothing has been said here yet."
+        try:
+            return await self._sessions.undo(row, letter.author), ""
+        except MailRefused as error:
+            return "none", sentence(error)
 
     async def _tree(self, inbound: Inbound, letter: Said) -> str:
         """This conversation's first ancestor, and all that has branched from it."""

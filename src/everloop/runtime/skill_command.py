@@ -7,6 +7,7 @@ from ..ports.skills import SkillBook, SkillRow
 from ..readings.commands import COMMANDS, SKILL, split, words_described
 from ..readings.visible import in_one_line
 from .session_commands import sentence
+from .typed_command import CommandEffect, TypedCommand
 
 IN_A_GROUP = "In a group an administrator or the owner accepts what is held back."
 NONE = "There are no skills here."
@@ -16,6 +17,9 @@ HOW = "Use one with /skill NAME and what is to be done; /skill show NAME tells m
 class SkillCommand:
     def __init__(self, book: SkillBook | None) -> None:
         self._book = book
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        return typed.told(await self.tell(typed.rest, typed.letter, typed.role))
 
     async def tell(self, rest: str, letter: Said, role: Role) -> str:
         if self._book is None:

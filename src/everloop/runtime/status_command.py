@@ -11,8 +11,9 @@ from ..ports import Archive, Ledger, Log
 from ..ports.schedules import Schedules
 from ..ports.tasks import Tasks
 from .heartbeat_desk import HeartbeatDesk
-from .mcp_command import McpCommand
 from .models import Model, Models
+from .persona_commands import PersonaCommands
+from .typed_command import CommandEffect, TypedCommand
 from .usage_command import price_of
 
 
@@ -20,25 +21,27 @@ class StatusStore(Archive, Log, Ledger, Tasks, Schedules, Protocol):
     """What there is to be told of."""
 
 
-def no_channels() -> Sequence[str]:
-    return ()
-
-
 class StatusCommand:
     def __init__(
         self,
         store: StatusStore,
         models: Models,
-        channels: Callable[[], Sequence[str]] = no_channels,
-        heartbeat: HeartbeatDesk | None = None,
-        mcp: McpCommand | None = None,
+        personas: PersonaCommands,
+        channels: Callable[[], Sequence[str]],
+        heartbeat: HeartbeatDesk,
+        mcp: Callable[[Role], str],
     ) -> None:
-        """`channels` says how each stands that is open here."""
-        self._heartbeat = heartbeat
+        """`channels` says how each stands that is open here, `mcp` what there is of servers for a role."""
         self._store = store
         self._models = models
+        self._personas = personas
         self._channels = channels
+        self._heartbeat = heartbeat
         self._mcp = mcp
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        usual = await self._personas.model(typed.inbound, typed.letter, typed.role)
+        return typed.told(await self.tell(typed.inbound, typed.letter, typed.role, usual))
 
     async def tell(self, inbound: Inbound, letter: Said, role: Role, usual: str) -> str:
         """`usual` is the model that answers here where nobody has chosen; "" is the one of the settings."""
@@ -56,11 +59,11 @@ class StatusCommand:
             lines.append(f"Tasks: {sum(task.is_open for task in tasks)} open, {len(tasks)} in all.")
         to_come = [each for each in await self._store.schedules(letter.author) if each.enabled and not each.over]
         lines.append(f"Schedules of yours that are to come: {len(to_come)}.")
-        if self._heartbeat and not letter.principal and (line := await self._heartbeat.line(letter.author)):
+        if not letter.principal and (line := await self._heartbeat.line(letter.author)):
             lines.append(line)
         if role >= Role.ADMIN and not letter.principal:
             lines.append(f"Channels: {', '.join(self._channels()) or 'none is open here'}.")
-        if self._mcp and not letter.principal and (told := self._mcp.line(role)):
+        if not letter.principal and (told := self._mcp(role)):
             lines.append(told)
         return "\n".join(lines)
 

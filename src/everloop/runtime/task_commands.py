@@ -9,6 +9,7 @@ from ..ports import Archive, Clock, Log
 from ..ports.tasks import TaskRow, Tasks
 from ..readings.commands import split
 from ..readings.task_lines import line_of, numbered, transcript
+from .typed_command import CommandEffect, TypedCommand
 
 LISTED = 20
 MOST = 6000  # characters of what one has done
@@ -24,6 +25,11 @@ class TaskCommands:
     def __init__(self, store: TaskCommandStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+
+    async def work_out(self, typed: TypedCommand) -> CommandEffect:
+        answer = self.tell if typed.name == "/tasks" else self.stop
+        reply, stopped = await answer(typed.rest, typed.inbound, typed.letter)
+        return CommandEffect(typed.inbound, "none", reply, stopped=stopped)
 
     async def tell(self, rest: str, inbound: Inbound, letter: Said) -> tuple[str, tuple[str, ...]]:
         """What is said to `/tasks …`, and the threads that have been stopped."""

@@ -1,0 +1,73 @@
+"""What an open house has of MCP beside its servers' tools, put together: loaded when somebody asks for it."""
+
+import asyncio
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..ports.mcp import McpClient
+from ..runtime.elicitation import Elicitations
+from ..runtime.mcp_command import McpCommand
+from .mcp_wiring import HouseLogins, connections
+
+if TYPE_CHECKING:
+    from ..runtime.sampling import SampledAnswers
+    from .house import House
+    from .mcp_desk import McpDesk
+    from .reconfigure import LiveSettings
+
+
+class McpOfHouse:
+    def __init__(self, house: "House") -> None:
+        self._house = house
+        self._servers = house.builder.mcp.servers
+
+    @cached_property
+    def elicitations(self) -> Elicitations:
+        """What servers ask people in the middle of a call."""
+        house = self._house
+        return Elicitations(house.bus, house.inbox.answer, lambda channel: channel in house.builder.open_channels)
+
+    @cached_property
+    def command(self) -> McpCommand:
+        return McpCommand(self._servers, self.elicitations)
+
+    def connect(self) -> McpClient:
+        house = self._house
+        return connections(
+            house.opened.home,
+            lambda: house.builder.settings,
+            house.opened.vault,
+            house.made_later,
+            clock=house.clock,
+            bus=house.bus,
+            keeper=house.storage.attachments,
+            models=self._sampled(),
+            people=self.elicitations,
+        )
+
+    def desk(self, live_settings: "LiveSettings") -> "McpDesk":
+        """For the page: what is changed there is in force at once."""
+        from .mcp_desk import McpDesk
+        from .mcp_setup import McpSetup
+        from .mcp_wiring import HousePackages
+
+        opened, live, servers = self._house.opened, self._house.live, self._servers
+
+        async def changed() -> None:
+            settings = await asyncio.to_thread(opened.settings_now)  # we have written it ourselves, so it is whole
+            await servers.follow(settings.tools.mcp_servers)
+            await live.catch_up()
+
+        logins = HouseLogins(opened.vault, lambda: self._house.builder.settings, self._house.made_later)
+        packages = HousePackages(opened.home)
+        setup = McpSetup(opened, live_settings.book, servers, changed, packages=packages, logins=logins)
+        return McpDesk(opened, setup, servers, logins, logins.page)
+
+    def _sampled(self) -> "SampledAnswers":
+        """Who answers what a server may have a model asked: few have one that does."""
+        from ..runtime.sampling import SampledAnswers
+
+        house = self._house
+        return SampledAnswers(
+            house.live.small_or_usual, house.budget_control, house.store, house.people, house.own_keys
+        )
