@@ -44,6 +44,7 @@ from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople, Speakers
+from ..runtime.reading_aloud import AnswersAloud
 from ..runtime.scheduler import Scheduler, Worker
 from ..runtime.seats import Seats
 from ..runtime.sessions import Sessions
@@ -383,6 +384,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         memory=memory,
         heartbeat=heartbeats,
         voice=voice,
+        aloud=AnswersAloud(live.speech_maker, budgets, people, store),
         sessions=sessions,
         deletions=deletions,
         budgets=allotments,

@@ -60,6 +60,7 @@ class Agent:
         self.schedules = house.builder.schedules  # of people: what is to happen later, or again and again
         self.heartbeat = house.heartbeat  # of people: what they have looked after
         self.voice = house.voice  # who transcribes what is spoken
+        self.aloud = house.aloud  # who reads answers aloud
         self._live = house.live
         self._mcp = house.builder.mcp
         self._supervisor = house.supervisor

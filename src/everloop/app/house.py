@@ -16,6 +16,7 @@ from ..runtime.erasures import Erasures
 from ..runtime.heartbeat_desk import HeartbeatDesk
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
+from ..runtime.reading_aloud import AnswersAloud
 from ..runtime.scheduled_work import ScheduledDeeds
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
@@ -43,6 +44,7 @@ class House(Struct, frozen=True, kw_only=True):
     memory: MemoryBook
     heartbeat: HeartbeatDesk
     voice: VoiceMessages
+    aloud: AnswersAloud
     sessions: Sessions
     deletions: Deletions
     budgets: Allotments
