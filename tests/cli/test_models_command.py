@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 from tests.cli.person import SECRET, Person, Ran, is_one_plain_sentence
 from tests.providers.fake_logins import POLL, Drawer, FakeLogins, Said
+from tests.providers.speech_server import SpeechServer
 
 from everloop.app.trial import fault_of_call
 from everloop.cli.keys import log_in
@@ -212,6 +213,7 @@ class TestHosts:
             "small": None,
             "embeddings": None,
             "voice": None,
+            "speech": None,
             "fallbacks": [],
             "presets": {},
         }
@@ -374,6 +376,16 @@ class TestTrying:
             "cost": pytest.approx(0.0004),
         }
         assert told == {"model": "mine/meaning", "checks": [check]}
+
+    async def test_the_model_that_reads_aloud_says_a_sentence(self, person):
+        async with SpeechServer(b"ID3 and some sound", 401).open() as server:
+            configure(person, f'[speech]\nmodel = "tts"\napi_base = "{server.url}"\nmillion_price = 15\n')
+            ran = await person.run("models", "test", "tts")
+            refused = await person.run("models", "test", "tts")
+        assert (ran.status, ran.err, refused.status) == (0, "asking custom/tts\n", 1)
+        assert re.fullmatch(r"speech: ok \(18 bytes of audio/mpeg after \d+\.\d\d s; \$0\.0005\)\n", ran.out)
+        assert refused.out.startswith("speech: failed: ")
+        assert [each["input"] for each in server.asked] == ["This is how answers will sound."] * 2
 
     async def test_one_that_makes_none_has_failed(self, person, model):
         ran = await person.run("models", "test", "custom/text-embed-x")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..memory.book import MemoryBook
     from ..runtime.allotments import Allotments
     from ..runtime.heartbeat_desk import HeartbeatDesk
+    from ..runtime.reading_aloud import AnswersAloud
     from ..runtime.voice import VoiceMessages
     from .skill_desk import SkillDesk
 
@@ -78,6 +79,11 @@ class HeldHouse:
     def voice(self) -> "VoiceMessages":
         """Who transcribes what is spoken."""
         return self._house.voice
+
+    @property
+    def aloud(self) -> "AnswersAloud":
+        """Who reads answers aloud."""
+        return self._house.aloud
 
     @property
     def model(self) -> str:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ..runtime.erasures import Erasures
     from ..runtime.heartbeat import Heartbeat
     from ..runtime.heartbeat_desk import HeartbeatDesk
+    from ..runtime.reading_aloud import AnswersAloud
     from ..runtime.scheduled_work import ScheduledDeeds
     from ..runtime.sessions import Sessions
     from ..runtime.titles import Titles
@@ -333,6 +334,12 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         from ..runtime.voice import VoiceMessages
 
         return VoiceMessages(self.live.transcriber, self.budget_control, self.people, self.store)
+
+    @cached_property
+    def aloud(self) -> "AnswersAloud":
+        from ..runtime.reading_aloud import AnswersAloud
+
+        return AnswersAloud(self.live.speech_maker, self.budget_control, self.people, self.store)
 
     @cached_property
     def channels(self) -> "OpenChannels":

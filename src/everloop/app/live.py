@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ..core.briefing import Briefing, Situation
 from ..errors import EverloopError, StoreError
 from ..ports.vault import MCP_LOGIN, PERSONAL
-from ..ports.voice import Transcriber
+from ..ports.voice import SpeechMaker, Transcriber
 from ..providers.models import ResolvedModel
 from ..runtime.calls import Kit
 from ..runtime.models import Model
@@ -70,6 +70,10 @@ class LiveHouse:
     async def transcriber(self) -> Transcriber | None:
         """Who transcribes voice messages, if anyone does. Raises ModelMissing."""
         return await self.now.presets.transcriber() if self.now.presets else None
+
+    async def speech_maker(self) -> SpeechMaker | None:
+        """Who reads answers aloud, if anyone does. Raises ModelMissing."""
+        return await self.now.presets.speech_maker() if self.now.presets else None
 
     def names(self) -> list[str]:
         return self.now.models.names()

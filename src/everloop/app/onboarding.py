@@ -32,7 +32,7 @@ from .presets import Presets
 from .records import open_library, open_records
 from .survey import HostRow, find_hosts, find_uses
 from .tools import check_workspace
-from .trial import Embedding, Show, Tried, trials_of
+from .trial import Show, TriedOut, trials_of
 
 AUTO = "auto"
 
@@ -126,7 +126,7 @@ def embedded_is_here() -> bool:
     return Download(WEIGHTS[EMBEDDED], home / "models", given=Path(given) if given else None).is_here
 
 
-async def try_pick(pick: ModelPick, show: Show, told: Callable[[Tried | Embedding], None]) -> tuple[str, bool]:
+async def try_pick(pick: ModelPick, show: Show, told: Callable[[TriedOut], None]) -> tuple[str, bool]:
     """Ask it for an answer and a tool call, with nothing kept. The model's name, and whether all went well. Raises
     EverloopError."""
     given = _nested(await _changes(pick))

@@ -13,7 +13,7 @@ from ..core.tool import ToolSpec
 from ..errors import ModelMissing
 from ..ports import Embedder
 from ..ports.provider import ModelLimits
-from ..ports.voice import Transcriber
+from ..ports.voice import SpeechMaker, Transcriber
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
 from ..readings.contents import tokens_of
@@ -43,6 +43,7 @@ class Presets:
         self._defaults = settings.agents.defaults
         self._models = models
         self._voice = settings.voice
+        self._speech = settings.speech
         self.small = settings.agents.defaults.small_model
         self.embedding = settings.agents.defaults.embedding_model
         self.presets = settings.models
@@ -90,6 +91,25 @@ class Presets:
             longest=voice.max_seconds,
             language=voice.language,
             minute_price=voice.minute_price,
+        )
+
+    @property
+    def speech(self) -> str:
+        """The model that reads aloud, as the settings name it."""
+        return self._speech.model
+
+    async def speech_maker(self) -> SpeechMaker | None:
+        """Who reads answers aloud, if anyone is set for it. Raises ModelMissing."""
+        speech = self._speech
+        if not speech.model:
+            return None
+        return await self._models.speech_maker(
+            speech.model,
+            speech.api_base,
+            voice=speech.voice,
+            format=speech.format,
+            longest=speech.max_characters,
+            million_price=speech.million_price,
         )
 
     def asked(self, name: str) -> Preset:

@@ -26,7 +26,7 @@ from .build import Builder, Built
 from .destinations import check_destinations
 from .live import LiveHouse, taken_over
 from .settings_writing import write_noted
-from .trial import Embedding, Trials, Tried, trials_of, trials_with
+from .trial import Trials, TriedOut, trials_of, trials_with
 
 
 class Looked(Struct, frozen=True):
@@ -108,7 +108,7 @@ class LiveSettings:
             raise EverloopError(f"the key of {name} is not in the vault")
         await self._live.renew()
 
-    async def try_model(self, name: str) -> tuple[str, list[Tried | Embedding]]:
+    async def try_model(self, name: str) -> tuple[str, list[TriedOut]]:
         """Ask a model for an answer and a tool call; its name, and how that went. Raises ModelMissing."""
         trials = await self._trials(name)
         return trials.model, [await run(lambda progress: None) for run in trials.run]

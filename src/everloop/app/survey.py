@@ -1,13 +1,14 @@
 """Which providers can be asked, and what their models can do and cost: found by asking them."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import EverloopError, KeyRefused, ModelMissing, ProviderError, VaultLocked
+from ..ports.voice import SpeechMaker, Transcriber
 from ..providers import logins
 from ..providers.catalog import HOSTS, Host
 from ..providers.choose import Choice, host_of
@@ -53,22 +54,25 @@ class Use(Struct, frozen=True):
 
 
 async def find_uses(library: ModelLibrary) -> list[Use]:
-    """The default first. The small model is named only where it is another, as those for embeddings and voice are."""
+    """The default first. The small model is named only where it is another, as those for embeddings,
+    voice messages and reading aloud are."""
     presets = Presets(library.settings, library.models)
     asked = presets.asked("")
     spares = [await _find_use(library, "fallback", presets.asked(name).model) for name in asked.fallbacks or ()]
     purposes = [("small", presets.small), ("embeddings", presets.embedding)]
     others = [await _find_use(library, role, presets.asked(name).model) for role, name in purposes if name]
-    spoken = [await _find_transcriber(presets, library.settings.voice.model)] if library.settings.voice.model else []
-    return [await _find_use(library, "default", asked.model), *spares, *others, *spoken]
+    heard, read = library.settings.voice.model, library.settings.speech.model
+    spoken = [await _find_audio("voice", heard, presets.transcriber)] if heard else []
+    aloud = [await _find_audio("speech", read, presets.speech_maker)] if read else []
+    return [await _find_use(library, "default", asked.model), *spares, *others, *spoken, *aloud]
 
 
-async def _find_transcriber(presets: Presets, name: str) -> Use:
+async def _find_audio(role: str, name: str, find: Callable[[], Awaitable[Transcriber | SpeechMaker | None]]) -> Use:
     try:
-        found = await presets.transcriber()
-        return Use("voice", found.name if found else name)
+        found = await find()
+        return Use(role, found.name if found else name)
     except ModelMissing as error:
-        return Use("voice", name, str(error))
+        return Use(role, name, str(error))
 
 
 async def _find_use(library: ModelLibrary, role: str, name: str) -> Use:

@@ -1,4 +1,5 @@
-"""Trying a model out: it is asked for an answer and for a tool call, or for vectors. Nothing of it is stored."""
+"""Trying a model out: it is asked for an answer and for a tool call, for vectors, or for speech. Nothing of it is
+stored."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -13,9 +14,11 @@ from ..core.prompt import Delta, Prompt, Reply, Transcript, Usage
 from ..core.tool import ToolSpec, parse_args, problems_of
 from ..errors import ProviderError
 from ..ports import Embedder
+from ..ports.voice import SpeechMaker
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel
-from ..runtime.budgets import BudgetControl, Denied, Payer, charge_for
+from ..runtime.budgets import BudgetControl, Denied, Payer, charge_for, charge_for_failure
+from ..runtime.reading_aloud import counted
 from ..settings import Preset
 from .presets import Presets
 
@@ -56,6 +59,21 @@ class Embedding(Struct, frozen=True):
     name: str = "embedding"
 
 
+class SpokenTrial(Struct, frozen=True):
+    """How the reading aloud of a sentence went."""
+
+    ok: bool
+    why: str
+    total: float
+    bytes: int = 0
+    mime: str = ""
+    input: int = 0
+    cost: float | None = None
+    name: str = "speech"
+
+
+TriedOut = Tried | Embedding | SpokenTrial
+SAMPLE = "This is how answers will sound."
 ADD = ToolSpec(
     "add",
     "Add two whole numbers.",
@@ -91,21 +109,44 @@ TRIALS = (
 class Trials:
     """What a model of this name is tried with, one thing after the other.
 
-    A model that makes vectors is asked for some; any other for an answer and a tool call, without its fallbacks, which
-    would answer in its place.
+    A model that makes vectors is asked for some, the one that reads aloud for a sentence; any other for an answer and a
+    tool call, without its fallbacks, which would answer in its place.
     """
 
-    def __init__(
-        self, model: str, notice: str, run: tuple[Callable[[Show], Awaitable[Tried | Embedding]], ...]
-    ) -> None:
+    def __init__(self, model: str, notice: str, run: tuple[Callable[[Show], Awaitable[TriedOut]], ...]) -> None:
         self.model = model
         self.notice = notice
         self.run = run
 
 
+async def _try_speech(budgets: BudgetControl | None, maker: SpeechMaker) -> SpokenTrial:
+    """As far as the owner may spend it."""
+    usage = counted(SAMPLE)
+
+    def price(used: Usage) -> float | None:
+        return maker.price(used, len(SAMPLE))
+
+    allowed = await budgets.reserve(Payer(OWNER, Role.OWNER), PAID, maker.name, price, usage) if budgets else None
+    if isinstance(allowed, Denied):
+        return SpokenTrial(False, allowed.text, 0.0)
+    began = time.perf_counter()
+    try:
+        sound = await maker.speak(SAMPLE)
+    except ProviderError as error:
+        if budgets and allowed:
+            await budgets.charge(charge_for_failure(allowed, price, error.kind, ""))
+        return SpokenTrial(False, str(error), time.perf_counter() - began)
+    if budgets and allowed:
+        await budgets.charge(charge_for(allowed, price, usage, None, ""))
+    total = time.perf_counter() - began
+    return SpokenTrial(True, "", total, len(sound.data), sound.mime, usage.input, price(usage))
+
+
 async def trials_of(name: str, presets: Presets, models: ModelResolver, budgets: BudgetControl | None = None) -> Trials:
     """The owner pays for it, out of the `budgets`. Raises ModelMissing."""
     asked = presets.asked(name)
+    if name and name == presets.speech and (maker := await presets.speech_maker()):
+        return Trials(maker.name, "", (lambda progress: _try_speech(budgets, maker),))
     choice = await models.look(asked.model)
     if "embed" in choice.model.lower() or (name and name == presets.embedding):
         embedder = await models.embedder(asked.model)

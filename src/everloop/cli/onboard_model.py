@@ -10,7 +10,7 @@ from ..app import onboarding
 from ..app.connecting import LookedAt
 from ..app.onboarding import AUTO, EMBEDDED, ModelPick, Surroundings
 from ..app.survey import HostRow
-from ..app.trial import Embedding, Tried
+from ..app.trial import TriedOut
 from ..errors import EverloopError, SettingsError
 from .interview import Interview
 from .keys import login, typed_unseen
@@ -30,7 +30,7 @@ class ModelKept(Struct, frozen=True):
 
     model: str
     written: tuple[str, ...] = ()
-    tests: tuple[Tried | Embedding, ...] = ()
+    tests: tuple[TriedOut, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -39,7 +39,7 @@ class ModelQuestion:
         self._interview = interview
         self._terminal = terminal
         self._given = arguments
-        self._tests: list[Tried | Embedding] = []
+        self._tests: list[TriedOut] = []
 
     def ask(self) -> ModelKept:
         """Raises EverloopError where nothing could be kept, and nobody is there to choose again; Left."""
@@ -181,7 +181,7 @@ class ModelQuestion:
             return True
         return self._interview.attended and self._interview.agree("Fetch it now (1.1 GB), and try it?", True)
 
-    def _tried(self, tried: Tried | Embedding) -> None:
+    def _tried(self, tried: TriedOut) -> None:
         self._tests.append(tried)
         if not self._given.json:
             self._terminal.answer(to_text(tried))

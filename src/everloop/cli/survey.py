@@ -15,7 +15,7 @@ async def list_hosts(everything: bool, as_json: bool, terminal: Terminal) -> int
     presets = {name: preset.model for name, preset in library.settings.models.items()}
     if as_json:
         told = {"hosts": hosts, "default": uses[0], "fallbacks": [use for use in uses if use.role == "fallback"]}
-        roles = ("small", "embeddings", "voice")
+        roles = ("small", "embeddings", "voice", "speech")
         purposes = {role: next((use for use in uses if use.role == role), None) for role in roles}
         terminal.answer(to_json({**told, **purposes, "presets": presets}))
     else:

@@ -2,7 +2,7 @@
 
 from ..app.presets import Presets
 from ..app.records import open_library
-from ..app.trial import Embedding, Tried, trials_of
+from ..app.trial import Embedding, SpokenTrial, Tried, TriedOut, trials_of
 from .table import dollars, to_json
 from .terminal import Terminal
 
@@ -23,8 +23,14 @@ async def try_model(name: str, as_json: bool, terminal: Terminal) -> int:
     return 0 if all(each.ok for each in tried) else 1
 
 
-def to_text(tried: Tried | Embedding) -> str:
-    return _tried_text(tried) if isinstance(tried, Tried) else _embedding_text(tried)
+def to_text(tried: TriedOut) -> str:
+    match tried:
+        case Tried():
+            return _tried_text(tried)
+        case Embedding():
+            return _embedding_text(tried)
+        case SpokenTrial():
+            return _speech_text(tried)
 
 
 def _tried_text(tried: Tried) -> str:
@@ -40,6 +46,13 @@ def _embedding_text(tried: Embedding) -> str:
         return f"{tried.name}: failed: {tried.why}"
     size = f"{tried.dimensions:,} dimensions after {tried.total:.2f} s"
     return f"{tried.name}: ok ({size}; {tried.input:,} tokens in; {_cost_text(tried.cost)})"
+
+
+def _speech_text(tried: SpokenTrial) -> str:
+    if not tried.ok:
+        return f"{tried.name}: failed: {tried.why}"
+    size = f"{tried.bytes:,} bytes of {tried.mime} after {tried.total:.2f} s"
+    return f"{tried.name}: ok ({size}; {_cost_text(tried.cost)})"
 
 
 def _cost_text(cost: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Voice messages as text."""
+"""Speech as text, and text as speech."""
 
 from typing import Protocol
 
@@ -31,5 +31,42 @@ class Transcriber(Protocol):
         ...
 
     def price(self, usage: Usage, seconds: float) -> float | None:
+        """Dollars; None: nobody knows."""
+        ...
+
+
+class Sound(Struct, frozen=True):
+    data: bytes
+    mime: str
+
+
+class PartAloud(Struct, frozen=True):
+    """One of the `parts` that an answer is read in."""
+
+    sound: Sound
+    parts: int
+
+
+class SpeechMaker(Protocol):
+    @property
+    def name(self) -> str:
+        """provider/model"""
+        ...
+
+    @property
+    def voice(self) -> str:
+        """Whose voice it is and how it is written down: another one sounds different."""
+        ...
+
+    @property
+    def longest(self) -> int:
+        """Characters of an answer that are read."""
+        ...
+
+    async def speak(self, text: str) -> Sound:
+        """Raises ProviderError."""
+        ...
+
+    def price(self, usage: Usage, characters: int) -> float | None:
         """Dollars; None: nobody knows."""
         ...

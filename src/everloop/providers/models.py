@@ -12,7 +12,7 @@ from ..core.prompt import Reply, Usage
 from ..errors import ModelMissing
 from ..ports import Embedder, Http, Provider
 from ..ports.provider import ModelLimits
-from ..ports.voice import Transcriber
+from ..ports.voice import SpeechMaker, Transcriber
 from . import dialects
 from .catalog import HOSTS, Host
 from .choose import Choice, LookNeeded, choose, explain_missing, local_hosts
@@ -148,13 +148,37 @@ class ModelResolver:
         """The model of this name, for speech; at `base`, if it is given, without a key. Raises ModelMissing."""
         from .transcription import HostTranscriber, SpeechPrice
 
-        choice = Choice(HOSTS["custom"], name, base) if base else await self.look(name)
-
-        def cost(usage: Usage) -> float | None:
-            return self._cost(choice.host, choice.model, usage) if choice.host else None
-
-        price, login = SpeechPrice(cost, minute_price), None if base else self._login_of(choice)
+        choice, login = await self._audio(name, base)
+        price = SpeechPrice(partial(self._cost_at, choice), minute_price)
         return HostTranscriber(choice, self._http, longest=longest, language=language, price=price, login=login)
+
+    async def speech_maker(
+        self, name: str, base: str = "", *, voice: str, format: str, longest: int, million_price: float | None = None
+    ) -> SpeechMaker:
+        """The model of this name, to read aloud; at `base`, if it is given, without a key. Raises ModelMissing."""
+        from .speech import HostSpeechMaker
+
+        choice, login = await self._audio(name, base)
+        return HostSpeechMaker(
+            choice,
+            self._http,
+            voice=voice,
+            format=format,
+            longest=longest,
+            cost=partial(self._cost_at, choice),
+            million=million_price,
+            login=login,
+        )
+
+    async def _audio(self, name: str, base: str) -> tuple[Choice, Headers | None]:
+        """Where it is asked, and as whom."""
+        if base:
+            return Choice(HOSTS["custom"], name, base), None
+        choice = await self.look(name)
+        return choice, self._login_of(choice)
+
+    def _cost_at(self, choice: Choice, usage: Usage) -> float | None:
+        return self._cost(choice.host, choice.model, usage) if choice.host else None
 
     async def close(self) -> None:
         """Close what was made."""

@@ -3,28 +3,21 @@
 https://platform.openai.com/docs/api-reference/audio/createTranscription
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 
 import msgspec
 from msgspec import Struct
 
 from ..core.prompt import Usage
-from ..errors import HostFailed, ModelMissing, ProviderError
+from ..errors import HostFailed
 from ..ports import Http
 from ..ports.voice import Speech
-from ..readings.secrets import hide_secrets
-from . import dialects
+from .audio_host import AudioHost, Login
 from .choose import Choice
 from .dialects.decoder import UNREADABLE
-from .host import checked, masked, name_host, wait_before_retry
 
-_SECONDS = 60.0
-_ATTEMPTS = 2
-_PATIENCE = 10.0  # seconds that a host may ask to be left alone
 _LIMIT = 2_000_000  # bytes
-_WAYS = ("openai_chat", "openai_responses")
 # By what a file begins with: hosts go by the ending of its name.
 _ENDINGS = ((b"OggS", "ogg"), (b"RIFF", "wav"), (b"fLaC", "flac"), (b"\x1a\x45\xdf\xa3", "webm"), (b"ID3", "mp3"))
 
@@ -67,64 +60,26 @@ class HostTranscriber:
         longest: float,
         language: str = "",
         price: SpeechPrice,
-        login: Callable[[], Awaitable[Mapping[str, str]]] | None = None,
+        login: Login | None = None,
     ) -> None:
         """Raises ModelMissing where nobody transcribes."""
-        if choice.host is None or choice.host.dialect not in _WAYS:
-            whose = choice.host.name if choice.host else "the embedded model"
-            raise ModelMissing(f"{whose} transcribes nothing: set voice.model to a model of openai, groq or your own")
+        lacks = "transcribes nothing: set voice.model to a model of openai, groq or your own"
+        self._host = AudioHost(choice, http, login, lacks=lacks)
         self.name = choice.name
         self.longest = longest
-        self._host = choice.host
-        self._choice = choice
-        self._http = http
+        self._model = choice.model
         self._language = language
         self._price = price
-        self._login = login
-        self._dialect = dialects.load(choice.host.dialect)
 
     def price(self, usage: Usage, seconds: float) -> float | None:
         return self._price.of(usage, seconds)
 
     async def transcribe(self, data: bytes, name: str) -> Speech:
         """What cannot be read is not asked for again: it has been paid for."""
-        return self._decode(await self._insist(data, name))
-
-    async def _insist(self, data: bytes, name: str) -> bytes:
-        attempt = 1
-        while True:
-            try:
-                return await self._ask(data, name)
-            except ProviderError as error:
-                wait = wait_before_retry(error, attempt, 0.5)
-                if not error.retryable or attempt >= _ATTEMPTS or wait > _PATIENCE:
-                    raise
-            await asyncio.sleep(wait)
-            attempt += 1
-
-    async def _ask(self, data: bytes, name: str) -> bytes:
-        choice, host = self._choice, self._host.name
-        fields = {"model": choice.model, "response_format": "json", "language": self._language}
+        fields = {"model": self._model, "response_format": "json", "language": self._language}
         boundary, body = multipart({key: value for key, value in fields.items() if value}, file_name(data, name), data)
-        url = dialects.address(choice.base, "/audio/transcriptions")
-        headers = await self._headers(boundary)
-        try:
-            async with self._http.request("POST", url, body=body, headers=headers, seconds=_SECONDS) as answer:
-                said = masked(await answer.read(_LIMIT), choice.key)
-                if answer.status != 200:
-                    raise self._dialect.error_from(host, choice.model, answer.status, answer.headers, said)
-                return said
-        except ProviderError as error:
-            hide_secrets(error, url, headers)
-            name_host(error, host)
-            raise
-
-    async def _headers(self, boundary: str) -> dict[str, str]:
-        headers = self._dialect.headers(self._choice.key.strip()) | dict(self._choice.headers)
-        if self._login is not None:
-            headers |= await self._login()
-        kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        return checked(self._host.name, {**headers, **kind})
+        kind = f"multipart/form-data; boundary={boundary}"
+        return self._decode((await self._host.insist("/audio/transcriptions", body, kind, _LIMIT))[1])
 
     def _decode(self, body: bytes) -> Speech:
         try:
@@ -132,7 +87,7 @@ class HostTranscriber:
         except UNREADABLE as error:
             start = body[:80].decode("utf-8", "replace").strip()
             raise HostFailed(
-                f"{self._host.name} answered for {self._choice.model} with something that is no transcript ({start}). "
+                f"{self._host.name} answered for {self._model} with something that is no transcript ({start}). "
                 "Check the model's name and the host's address."
             ) from error
         used = told.usage or _SpeechUsage()

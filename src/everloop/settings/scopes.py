@@ -30,6 +30,7 @@ NEEDS: dict[Path, tuple[str, ...]] = {
     ("skills",): _ALL,  # what the agent is told, and others with it
     ("telemetry",): ("read",),
     ("voice",): ("read",),
+    ("speech",): ("read",),  # it is sent what is read aloud
     ("users",): _ALL,  # who is let in
     ("gateway", "host"): _ALL,
     ("gateway", "behind_proxy"): _ALL,

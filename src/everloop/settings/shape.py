@@ -277,6 +277,17 @@ class VoiceSection(_Section, frozen=True):
     minute_price: Annotated[float, Meta(ge=0)] | None = None  # dollars; None: what is known of the model's tokens
 
 
+class SpeechSection(_Section, frozen=True):
+    """Who reads answers aloud on the page, by OpenAI's way of asking for it."""
+
+    model: str = ""  # openai/gpt-4o-mini-tts, …; "": nobody but the browser
+    api_base: Url = ""  # of a server of one's own that needs no key, as http://127.0.0.1:8880/v1
+    voice: Annotated[str, Meta(min_length=1, max_length=100)] = "alloy"  # as the host calls it
+    format: Literal["mp3", "opus", "aac", "flac", "wav"] = "mp3"  # not every host has every one
+    max_characters: Annotated[int, Meta(ge=100, le=100_000)] = 5000  # of one answer
+    million_price: Annotated[float, Meta(ge=0)] | None = None  # dollars, for so many characters; None: as for tokens
+
+
 class MemorySection(_Section, frozen=True):
     """What becomes of conversations: facts, MEMORY.md and HISTORY.md. See docs/consolidation.md."""
 
@@ -346,6 +357,7 @@ class Settings(_Section, frozen=True):
     users: UsersSection = UsersSection()
     skills: SkillsSection = SkillsSection()
     voice: VoiceSection = VoiceSection()
+    speech: SpeechSection = SpeechSection()
     memory: MemorySection = MemorySection()
     schedules: SchedulesSection = SchedulesSection()
     heartbeat: HeartbeatSection = HeartbeatSection()

@@ -58,10 +58,10 @@ async def talking(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Any
         await opened.close()
 
 
-def write_tone(path: Path) -> None:
+def write_tone(path: Path, seconds: float = 2.0) -> None:
     with wave.open(str(path), "wb") as file:
         file.setparams((1, 2, 16_000, 0, "NONE", ""))
-        tone = (int(20_000 * math.sin(step * 2 * math.pi * 440 / 16_000)) for step in range(32_000))
+        tone = (int(20_000 * math.sin(step * 2 * math.pi * 440 / 16_000)) for step in range(int(16_000 * seconds)))
         file.writeframes(b"".join(struct.pack("<h", each) for each in tone))
 
 
@@ -75,6 +75,7 @@ async def at_page(
             "agents": {"defaults": {"model": "custom/scripted"}},
             "providers": {"custom": {"api_base": model.url, "api_key": "any"}},
             "voice": {"model": "whisper", "api_base": server.url} if server else {},
+            "speech": {"model": "tts", "api_base": server.url, "format": "wav"} if server else {},
         }
         async with staged(browser, folder, given={}, **settings) as stage:
             await stage.page.add_init_script(VOICE)
@@ -222,6 +223,48 @@ class TestReadingAloud:
             await stage.page.reload()
             await stage.page.wait_for_selector(".said.final .aloud")
             assert await stage.page.evaluate("window.said") == []
+
+    async def test_a_model_reads_where_it_is_chosen_and_is_asked_for_nothing_before_a_button_is_pressed(
+        self, talking: Any, tmp_path: Path
+    ):
+        write_tone(tmp_path / "tone.wav", 0.3)
+        async with (
+            SpeechServer((tmp_path / "tone.wav").read_bytes()).open() as server,
+            at_page(talking, tmp_path, server) as (stage, _),
+        ):
+            page = stage.page
+            await page.click("[aria-label=Speech]")
+            await page.check("text=A button on each answer")
+            by_default = await page.is_checked("text=The browser, with a voice of this machine")
+            await page.check("text=The model that is set for it (speech.model)")
+            await page.click("dialog.speech button.primary")
+            await stage.say("milk?")
+            await stage.answer("two euros")
+            await page.wait_for_selector(".said.final .aloud")
+            before = len(server.asked)
+            for _ in range(2):
+                await page.click(".said.final .aloud")
+                await page.wait_for_selector(".aloud[aria-pressed=true]")
+                await page.wait_for_selector(".aloud[aria-pressed=false]")  # the tone is over
+            spoken, toasts = await page.evaluate("window.said"), await stage.texts(".toast.bad")
+        assert (by_default, before, len(server.asked), spoken, toasts) == (True, 0, 1, [], [])
+        assert server.asked[0]["input"].startswith("Milk.\nIt costs two euros; see the shop")
+
+    async def test_a_model_that_fails_and_a_sound_that_the_browser_cannot_play_are_told(
+        self, talking: Any, tmp_path: Path
+    ):
+        async with (
+            SpeechServer(401, b"no sound").open() as server,
+            at_page(talking, tmp_path, server, aloud=True, by="provider") as (stage, _),
+        ):
+            await stage.say("milk?")
+            await stage.answer("two euros")
+            await stage.page.click(".said.final .aloud")
+            await stage.page.wait_for_selector(".toast.bad:has-text('could not be read aloud')")
+            await stage.page.wait_for_selector(".aloud[aria-pressed=false]")
+            await stage.page.click(".said.final .aloud")
+            await stage.page.wait_for_selector(".toast.bad:has-text('another speech.format may do')")
+            await stage.page.wait_for_selector(".aloud[aria-pressed=false]")
 
     async def test_a_long_paragraph_is_read_in_pieces(self, talking: Any, tmp_path: Path):
         async with at_page(talking, tmp_path, None) as (stage, _):

@@ -63,10 +63,11 @@ def _refused(row: HostRow) -> Diagnosis:
 
 
 async def look_at_names(patient: Patient) -> Sequence[Diagnosis]:
-    """Of models whose hosts list what they have."""
+    """Of models whose hosts list what they have; a server that only transcribes or speaks is no such host."""
     found = []
     async with library_of(patient) as library:
-        for use in [use for use in await find_uses(library) if not use.why]:
+        elsewhere = {"voice": library.settings.voice.api_base, "speech": library.settings.speech.api_base}
+        for use in [use for use in await find_uses(library) if not (use.why or elsewhere.get(use.role))]:
             if (sentence := await _unlisted(library, use)) is not None:
                 found.append(sentence)
     return found_or_fine(found, "the models that are used are listed by their hosts")

@@ -19,6 +19,7 @@ from ...ports.log_lines import LogWatch
 from ...ports.remembering import OwnMemory
 from ...ports.schedules import Asker, Schedule, ScheduleRow, ScheduleRun
 from ...ports.skills import SkillInstaller
+from ...ports.voice import PartAloud
 from ...readings.commands import SlashCommand
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, McpAgent
@@ -307,6 +308,18 @@ class SpeechHearer(Protocol):
         ...
 
 
+class ReadsAloud(Protocol):
+    """Who reads answers aloud, at the expense of who listens."""
+
+    async def longest(self) -> int:
+        """Characters of one; 0: nobody."""
+        ...
+
+    async def read(self, markdown: str, part: int, *, listener: str, thread: str) -> PartAloud | None:
+        """None: it has fewer parts. Raises MailRefused."""
+        ...
+
+
 class BackupBook(Protocol):
     """The owner's backups. Raises BackupError, SettingsError, VaultLocked, MailRefused."""
 
@@ -428,6 +441,9 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
 
     @property
     def voice(self) -> SpeechHearer: ...
+
+    @property
+    def aloud(self) -> ReadsAloud: ...
 
     @property
     def backups(self) -> BackupBook: ...

@@ -32,6 +32,7 @@ CSP = "; ".join(
         "style-src 'self'",
         "img-src 'self' blob:",
         "connect-src 'self'",
+        "media-src blob:",  # an answer that a provider reads aloud
         "manifest-src 'self'",
         "base-uri 'none'",
         "frame-src 'self'",  # what a person wants to see as a page: gateway/api/framed.py

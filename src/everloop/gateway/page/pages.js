@@ -58,6 +58,7 @@ const PLACES = [
   ["models.", "models", "models"],
   ["providers.", "models", "providers"],
   ["voice.", "models", "answers"],
+  ["speech.", "models", "answers"],
   ["schedules.", "behaviour", "turns"],
   ["heartbeat.", "behaviour", "turns"],
   ["terminal.", "behaviour", "turns"],

@@ -45,5 +45,6 @@ export const labels = spoken({
   "gateway.mcp_tools": "Tools that MCP clients may call",
   "schedules.timezone": "Time zone of schedules", "schedules.most_per_person": "Schedules per person", "schedules.least_seconds": "Seconds between scheduled turns",
   "voice.model": "Voice message model", "voice.api_base": "Voice server address", "voice.language": "Spoken language", "voice.max_seconds": "Longest voice message (seconds)", "voice.minute_price": "Dollars a minute of speech",
+  "speech.model": "Model that reads aloud", "speech.api_base": "Address of a server that reads aloud", "speech.voice": "Voice", "speech.format": "Sound format", "speech.max_characters": "Characters of an answer read aloud", "speech.million_price": "Dollars a million characters read aloud",
   "telemetry.otlp_endpoint": "OpenTelemetry endpoint", "telemetry.otlp_headers": "OpenTelemetry headers", "telemetry.content": "Send contents with traces",
 });

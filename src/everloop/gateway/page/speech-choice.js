@@ -6,28 +6,35 @@ import { told } from "./say-speech.js";
 import { read, write } from "./seen.js";
 
 export async function choose() {
-  let standing = { seconds: 0 };
+  let standing = { seconds: 0, characters: 0 };
   try { [standing] = await Promise.all([get("/api/speech"), styled("speech.css")]); } catch (error) { toast(error.message, "bad"); return; }
   const chosen = read("speech") ?? {};
   const can = {
     provider: Boolean(standing.seconds && navigator.mediaDevices && window.MediaRecorder),
     browser: Boolean(window.SpeechRecognition ?? window.webkitSpeechRecognition),
-    aloud: "speechSynthesis" in window,
+    browserVoice: "speechSynthesis" in window,
+    providerVoice: Boolean(standing.characters),
   };
   const talk = check(told.talk, Boolean(chosen.talk), can.provider || can.browser);
   const by = chosen.talk || (can.provider ? "provider" : ""); // the browser is never taken by itself
   const provider = radio(told.byProvider, by === "provider" && can.provider, can.provider);
   const browser = radio(told.byBrowser, by === "browser" && can.browser, can.browser);
   const atOnce = check(told.atOnce, chosen.atOnce);
-  const aloud = check(told.aloud, chosen.aloud && can.aloud, can.aloud);
-  const always = check(told.always, chosen.always && can.aloud, can.aloud);
+  const canRead = can.browserVoice || can.providerVoice;
+  const aloud = check(told.aloud, chosen.aloud && canRead, canRead);
+  const always = check(told.always, chosen.always && canRead, canRead);
+  const paid = chosen.by === "provider" && can.providerVoice; // never taken by itself, for it costs
+  const readers = { browser: radio(told.readByBrowser, !paid && can.browserVoice, can.browserVoice, "speech-reader"), provider: radio(told.readByProvider, paid, can.providerVoice, "speech-reader") };
   const hint = (text) => h("p.hint", {}, text);
   const close = () => { dialog.close(); dialog.remove(); };
   const submit = (event) => {
     event.preventDefault();
     const way = on(talk) ? (on(provider) ? "provider" : on(browser) ? "browser" : "") : "";
     if (on(talk) && !way) { browser.querySelector("input").focus(); return; } // it has to be said who hears it
-    const now = { talk: way, atOnce: on(atOnce), aloud: on(aloud) || on(always), always: on(always) };
+    const reads = on(aloud) || on(always);
+    const reader = on(readers.provider) ? "provider" : on(readers.browser) ? "browser" : "";
+    if (reads && !reader) { readers.provider.querySelector("input").focus(); return; } // nor who reads, where it costs
+    const now = { talk: way, atOnce: on(atOnce), aloud: reads, always: on(always), by: reader };
     write("speech", way || now.aloud ? now : null);
     close();
     document.dispatchEvent(new Event("speech"));
@@ -36,7 +43,8 @@ export async function choose() {
   const dialog = h("dialog.speech", { "aria-label": told.title, oncancel: close },
     h("form", { onsubmit: submit }, h("h2", {}, told.title), hint(told.intro), talk, hint(told.talkHint),
       h("fieldset", {}, h("legend", {}, told.by), provider, missing && hint(missing), browser, hint(can.browser ? told.privacy : told.noBrowser)),
-      atOnce, hint(told.atOnceHint), aloud, always, hint(can.aloud ? told.aloudHint : told.noVoice),
+      atOnce, hint(told.atOnceHint), aloud, always,
+      h("fieldset", {}, h("legend", {}, told.aloudBy), readers.browser, !can.browserVoice && hint(told.noVoice), readers.provider, hint(can.providerVoice ? told.readCost : told.noReader)),
       h("div.row.end", {}, h("button", { type: "button", onclick: close }, told.cancel), h("button.primary", { type: "submit" }, told.save))));
   document.body.append(dialog);
   dialog.showModal();
@@ -44,4 +52,4 @@ export async function choose() {
 
 const on = (label) => label.querySelector("input").checked;
 const check = (text, checked, enabled = true) => h("label.option", {}, h("input", { type: "checkbox", checked: Boolean(checked), disabled: !enabled }), text);
-const radio = (text, checked, enabled) => h("label.option", {}, h("input", { type: "radio", name: "speech-by", checked, disabled: !enabled, required: false }), text);
+const radio = (text, checked, enabled, name = "speech-by") => h("label.option", {}, h("input", { type: "radio", name, checked, disabled: !enabled, required: false }), text);

@@ -2,7 +2,7 @@
 
 import { h, icon, iconButton, styled, toast } from "./dom.js";
 import { told } from "./say-speech.js";
-import { Reader } from "./reading-aloud.js";
+import { reader } from "./reading-aloud.js";
 import { recorder } from "./recording.js";
 
 const HELD = 400; // milliseconds: who presses longer holds it, and is done when they let go
@@ -10,11 +10,11 @@ const MICROPHONE = "M12 4a3 3 0 0 0-3 3v4a3 3 0 0 0 6 0V7a3 3 0 0 0-3-3zM6 11a6 
 const ALOUD = "M5 10v4h3l4 4V6l-4 4zM15 9a4 4 0 0 1 0 6M17.500 6.500a8 8 0 0 1 0 11";
 
 export class Speech {
-  /** `chosen` is {talk, atOnce, aloud, always}, as speech-choice.js keeps it. */
+  /** `chosen` is {talk, atOnce, aloud, always, by}, as speech-choice.js keeps it. */
   constructor(chat, chosen) {
     this.chat = chat;
     this.chosen = chosen;
-    this.reader = new Reader((of) => this.mark(of));
+    this.reader = reader(chosen.by, (of) => this.mark(of), () => chat.thread);
     this.escape = (event) => { if (event.key === "Escape") this.escaped(event); };
     document.addEventListener("keydown", this.escape, true); // before the field, where it would stop the turn
     if (chosen.talk) this.offerTalking();

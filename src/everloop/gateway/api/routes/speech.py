@@ -1,6 +1,6 @@
 """Routes of the API: speech."""
 
-from .. import speech, speech_shapes
+from .. import shapes, speech, speech_shapes
 from ..route import ApiRoute
 
 ROUTES = (
@@ -19,5 +19,14 @@ ROUTES = (
         handle=speech.transcribe,
         answers=speech_shapes.SpeechHeard,
         takes_bytes=True,
+    ),
+    ApiRoute(
+        "POST",
+        "/api/sessions/{id}/speech",
+        "An answer, read aloud: a part of it as sound",
+        handle=speech.read_aloud,
+        at=shapes.OfSession,
+        body=speech_shapes.ReadingAloud,
+        tells=True,  # it is what was said there
     ),
 )
