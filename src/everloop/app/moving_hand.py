@@ -41,6 +41,7 @@ LARGEST_FILE = 50_000_000
 DIRECT = "cli:direct"
 BY_HAND = Asker(OWNER, Role.OWNER, DIRECT, by_hand=True)
 HAS_KEY = "there is another key in the vault already, which stays"
+HAS_SECRET = "the vault holds another {name} already, which stays: everloop secrets forget {name}, then run this again"
 NO_FILE = "[{name}: not in the export]"
 
 _encode = msgspec.json.Encoder().encode
@@ -133,9 +134,16 @@ class TakingHand(Struct, frozen=True):
     async def _hindrance(self, found: ForeignSetting, edition: Edition) -> str:
         """Why one stays as it is here; "" where it can be taken, or was by somebody who was killed then."""
         if found.value is None:
-            kept = [await self.opened.vault.get(name) for name in found.secrets]
-            return HAS_KEY if any(each not in (None, secret) for each, secret in _pairs(kept, found)) else ""
-        return await asyncio.to_thread(hindrance, self.book, edition, found)
+            return HAS_KEY if await self._other_secrets(found) else ""
+        if why := await asyncio.to_thread(hindrance, self.book, edition, found):
+            return why
+        others = await self._other_secrets(found)
+        return HAS_SECRET.format(name=others[0].removeprefix("secret:")) if others else ""
+
+    async def _other_secrets(self, found: ForeignSetting) -> list[str]:
+        """The names under which the vault holds something else already."""
+        kept = {name: await self.opened.vault.get(name) for name in found.secrets}
+        return [name for name, secret in found.secrets.items() if kept[name] not in (None, secret)]
 
     async def _keep(self, secrets: Mapping[str, str]) -> None:
         kept = await self.opened.vault.names()
@@ -145,10 +153,6 @@ class TakingHand(Struct, frozen=True):
 
     async def end(self, counts: Mapping[str, int]) -> None:
         await self.opened.store.note(line_of("import.done", self.source.kind, dict(counts)))
-
-
-def _pairs(kept: Sequence[str | None], found: ForeignSetting) -> list[tuple[str | None, str]]:
-    return list(zip(kept, found.secrets.values(), strict=True))
 
 
 def _about(found: ForeignConversation, session: str) -> bytes:
