@@ -168,6 +168,13 @@ def switched_on(settings: Any) -> Any:
     return msgspec.structs.replace(settings, channels=tables)
 
 
+async def test_nothing_of_a_server_that_was_taken_over_is_allowed_by_itself(tmp_path: Path):
+    home = tmp_path / "home"
+    await moved(home, "nanobot", foreign(tmp_path / "other", "nanobot"))
+    async with opened_home(home) as opened:
+        assert (await opened.store.mcp_seen(), await opened.store.mcp_pins()) == ({"local", "remote"}, [])
+
+
 async def test_a_vault_that_does_not_open_is_said_and_nothing_is_half_done(tmp_path: Path):
     home, source = tmp_path / "home", foreign(tmp_path / "other", "nanobot")
     async with opened_home(home) as opened:

@@ -33,6 +33,7 @@ from .direct_tools import HouseDirectTools
 from .doctor_later import DoctorLater
 from .house import House
 from .house_status import read_status
+from .import_desk import ImportDesk
 from .log_tail import LogFollower
 from .mcp_desk import McpDesk
 from .mcp_login_hook import NAME as MCP
@@ -81,6 +82,7 @@ class GatewayDesk(Agent):
         self.doctor = DoctorLater(house.opened.home, self.tasks)
         self.log = LogFollower(house.opened.home)
         self.backups = BackupDesk(house)
+        self.imports = ImportDesk(house, live_settings.book, self._mcp_changed)
         self.channels = ChannelDesk(house.opened, live_settings.book, house.network, self._channels_changed)
 
     async def _caught_up(self) -> Built:
