@@ -212,6 +212,7 @@ NAMES_NOTHING = {
         "pinned",
     ),
     *("install", "tool", "args", "effect"),  # of MCP servers, which are the owner's alone
+    *("kind", "upload", "dry_run", "grown", "enable"),  # of moving in, which is the owner's alone
     *("does", "zone", "misfire", "overlap", "retries", "max_runs", "until", "polls", "condition", "enabled"),
     *("place", "places", "prompt", "provider", "replace", "replaces", "role", "scopes", "title", "tokens", "tools"),
 }

@@ -110,7 +110,8 @@ class ProviderProbe:
         wanted = _with_address(now, name, address) if address else now
         same = destination_of(name, wanted) == destination_of(name, now)
         account = wanted.providers.accounts.get(name, AccountSection())
-        given = replace(account, api_key=checked_key(key) if key else "", headers=account.headers if same else {})
+        known = self._library.keys.accounts.get(name, account)  # with what its headers refer to
+        given = replace(account, api_key=checked_key(key) if key else "", headers=dict(known.headers) if same else {})
         host = host_of(name, Keys({name: given}, {}, {}, Path())) or HOSTS.get(name)
         base = given.api_base or (host.base if host else "")
         if host is None or not base:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .connecting import ModelConnector
     from .direct_tools import HouseDirectTools
     from .doctor import HouseDoctor
+    from .import_desk import ImportDesk
     from .mcp_desk import McpDesk
     from .offers import ModelOffers
     from .persona_desk import PersonaDesk
@@ -131,6 +132,12 @@ class GatewayDesk(Agent):
         from .backup_desk import BackupDesk
 
         return BackupDesk(self._house)
+
+    @cached_property
+    def imports(self) -> "ImportDesk":
+        from .import_desk import ImportDesk
+
+        return ImportDesk(self._house, self.live_settings.book, self._house.mcp.follow_settings)
 
     @cached_property
     def channels(self) -> "ChannelDesk":

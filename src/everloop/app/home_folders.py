@@ -56,6 +56,7 @@ FOLDERS = (
     FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
     FolderRule("mcp", "kept: what is installed for MCP servers, and what they write, the house's"),
     FolderRule("imports", "kept: what was brought in from elsewhere, by hashes, so that it comes once"),
+    FolderRule("importing", "kept: an export of the owner's, until it was taken over", "it is the owner's own file"),
     FolderRule("history", "kept: what was typed at the owner's terminal"),
     FolderRule("terminals", "kept: which chats are open at terminals", "of that machine"),
     FolderRule("run", "kept: which processes run", "of that machine"),

@@ -51,17 +51,17 @@ class McpOfHouse:
         from .mcp_setup import McpSetup
         from .mcp_wiring import HousePackages
 
-        opened, live, servers = self._house.opened, self._house.live, self._servers
-
-        async def changed() -> None:
-            settings = await asyncio.to_thread(opened.settings_now)  # we have written it ourselves, so it is whole
-            await servers.follow(settings.tools.mcp_servers)
-            await live.catch_up()
-
+        opened, servers = self._house.opened, self._servers
         logins = HouseLogins(opened.vault, lambda: self._house.builder.settings, self._house.made_later)
         packages = HousePackages(opened.home)
-        setup = McpSetup(opened, live_settings.book, servers, changed, packages=packages, logins=logins)
+        setup = McpSetup(opened, live_settings.book, servers, self.follow_settings, packages=packages, logins=logins)
         return McpDesk(opened, setup, servers, logins, logins.page)
+
+    async def follow_settings(self) -> None:
+        """What we have written into them ourselves, so that they are whole, is in force at once. Raises StoreError."""
+        settings = await asyncio.to_thread(self._house.opened.settings_now)
+        await self._servers.follow(settings.tools.mcp_servers)
+        await self._house.live.catch_up()
 
     def _sampled(self) -> "SampledAnswers":
         """Who answers what a server may have a model asked: few have one that does."""

@@ -18,6 +18,7 @@ from ..providers.models import ModelResolver, ResolvedModel, in_process
 from ..providers.prices import Price, Prices
 from ..runtime.budgets import BudgetControl
 from ..settings import Settings, path_in
+from .provider_headers import with_headers
 
 
 class ModelLibrary(Struct, frozen=True):
@@ -51,11 +52,12 @@ async def open_models(
         http = network_of(settings, stack)
     names = await vault.kept()
     kept = await _kept_in(vault, names)
-    keys = Keys(settings.providers.accounts, os.environ, kept, home)
+    keys = await _keys(home, settings, vault, kept)
     prices = prices_of(settings)
     known = [name for name in logins_.NAMES if logins_.kept_as(name) in names]
     logins = {name: _unlocking(logins_.load(name, http, vault)) for name in known}
-    heard = _recorded(http, home, settings, [key for key in kept.values() if isinstance(key, str)])
+    headers = [value for account in keys.accounts.values() for value in account.headers.values()]
+    heard = _recorded(http, home, settings, [*headers, *(key for key in kept.values() if isinstance(key, str))])
     loaded: dict[str, ResolvedModel] = {} if in_process_models is None else in_process_models
 
     def embedded(name: str) -> ResolvedModel:
@@ -75,7 +77,12 @@ def prices_of(settings: Settings) -> Prices:
 
 async def keys_of(home: Path, settings: Settings, vault: Vault) -> Keys:
     """Where the keys of these settings are found."""
-    return Keys(settings.providers.accounts, os.environ, await _kept_in(vault, await vault.names()), home)
+    return await _keys(home, settings, vault, await _kept_in(vault, await vault.names()))
+
+
+async def _keys(home: Path, settings: Settings, vault: Vault, kept: Mapping[str, str | VaultLocked]) -> Keys:
+    accounts, wrong = await with_headers(settings.providers.accounts, vault)
+    return Keys(accounts, os.environ, kept, home, wrong)
 
 
 async def _kept_in(vault: Vault, names: Iterable[str]) -> dict[str, str | VaultLocked]:

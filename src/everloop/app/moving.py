@@ -4,11 +4,13 @@ The same walk looks and takes: a LookingHand (`moving_look`) touches nothing, so
 a TakingHand (`moving_hand`) does it. What was taken over stands in the ImportLedger.
 """
 
+import asyncio
+import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -23,6 +25,7 @@ from ..moving.values import (
     digest,
 )
 from ..settings import nanobot, openclaw
+from ..settings.editor import SettingsEditor
 from ..settings.foreign import Translation
 from .moving_ledger import ImportLedger
 from .moving_settings import ForeignSetting, settings_of
@@ -41,6 +44,7 @@ class MovingOptions(Struct, frozen=True):
 
 
 USUAL = MovingOptions()
+Found = TypeVar("Found")
 
 
 class TakenOver(Struct, frozen=True):
@@ -106,22 +110,22 @@ class Mover:
     async def move(self) -> MovingReport:
         """Settings first, for the other things may need them. Raises EverloopError."""
         await self._move_settings()
-        for name, text in ((MEMORY, self._source.memory()), (HISTORY, self._source.history())):
-            await self._move_memory(name, text)
-        for found in self._source.texts():
+        for name, read in ((MEMORY, self._source.memory), (HISTORY, self._source.history)):
+            await self._move_memory(name, await asyncio.to_thread(read))
+        async for found in _aside(self._source.texts()):
             if not self._remarked(found):
                 assert isinstance(found, ForeignText)
                 await self._one("file", found.name, found.name, self._hand.text(found))
-        for skill in self._source.skills():
+        async for skill in _aside(self._source.skills()):
             place = f"{SET_ASIDE.format(kind=self._source.kind)}/{skill.name}"
             note = f"set aside in {place} of the workspace; look at it: everloop skills install"
             await self._one("skill", skill.name, skill.name, self._hand.skill(skill), note)
-        for job in self._source.jobs():
+        async for job in _aside(self._source.jobs()):
             if not self._remarked(job):
                 assert isinstance(job, ForeignJob)
                 note = job.when if self._options.enable else f"{job.when}; paused: everloop cron enable"
                 await self._one("job", job.id, job.name, self._hand.job(job), note)
-        for each in self._source.conversations():
+        async for each in _aside(self._source.conversations()):
             if not self._remarked(each):
                 assert isinstance(each, ForeignConversation)
                 await self._move_conversation(each)
@@ -170,7 +174,7 @@ class Mover:
                 self._ledger.note(self._source.kind, name, line)
 
     async def _move_settings(self) -> None:
-        values = self._source.settings()
+        values = await asyncio.to_thread(self._source.settings)
         translate: Mapping[str, Callable[[Mapping[str, Any]], Translation]] = {
             "nanobot": nanobot.translated,
             "openclaw": openclaw.translated,
@@ -206,6 +210,12 @@ class Mover:
         return True
 
 
+async def _aside(found: Iterator[Found]) -> AsyncIterator[Found]:
+    """Read in a thread, one after the other: an export may be large, and others speak with the house meanwhile."""
+    while (each := await asyncio.to_thread(next, found, None)) is not None:
+        yield each
+
+
 async def _told(why: str) -> str:
     return why
 
@@ -237,10 +247,13 @@ def source_of(kind: str, path: Path) -> ForeignSource:
     raise EverloopError(f"nothing is known of {kind[:50]!r}; there is {', '.join(KINDS)}")
 
 
-def _refuse_itself(home: Path, source: object) -> None:
-    """Raises EverloopError."""
-    if isinstance(source, Path) and source.resolve() == home.resolve():
+def source_for(home: Path, kind: str, path: Path) -> ForeignSource:
+    """A source that is not the home that would be moved into. Raises EverloopError."""
+    source = source_of(kind, path)
+    there = getattr(source, "home", None)
+    if isinstance(there, Path) and there.resolve() == home.resolve():
         raise EverloopError(f"{home} is the home that would be moved into: it opens as it is, or set EVERLOOP_HOME")
+    return source
 
 
 def _silent(line: str) -> None:
@@ -251,7 +264,8 @@ async def look(home: Path, kind: str, path: Path, options: MovingOptions = USUAL
     """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
     from .moving_look import LookingHand
 
-    return await Mover(source_of(kind, path), ImportLedger(home), LookingHand(home), _silent, options).move()
+    hand = LookingHand(home, SettingsEditor(home, os.environ))
+    return await Mover(source_of(kind, path), ImportLedger(home), hand, _silent, options).move()
 
 
 @asynccontextmanager
@@ -265,8 +279,7 @@ async def open_mover(
     """Raises EverloopError."""
     from .moving_hand import open_hand
 
-    source = source_of(kind, path)
-    _refuse_itself(home, getattr(source, "home", None))
+    source = source_for(home, kind, path)
     async with open_hand(home, source, enable=options.enable) as hand:
         yield Mover(source, ImportLedger(home), hand, progress, options)
 

@@ -17,6 +17,7 @@ from ..core.message import Media, Text
 from ..core.people import OWNER, Role
 from ..errors import FileTooLarge, HomeError, NoRoom
 from ..files.attachments import Attachments
+from ..memory.book import MemoryBook
 from ..memory.views import LONGEST
 from ..moving.values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignSource, ForeignText
 from ..ports.audit import line_of
@@ -25,6 +26,7 @@ from ..ports.memory import MEMORY
 from ..ports.schedules import Asker
 from ..runtime.clock import SystemClock
 from ..runtime.people import KnownPeople
+from ..runtime.sessions import Sessions
 from ..settings import workspace_of
 from ..settings.editor import Edition, SettingsEditor
 from .files import open_storage
@@ -33,7 +35,7 @@ from .moving_look import DIFFERS, changes_of, difference, hindrance, is_someones
 from .moving_memory import joined
 from .moving_settings import ForeignSetting
 from .opening import OpenHome, opened_home
-from .records import Records, open_records
+from .records import open_records
 from .schedules import ScheduleWords, schedules_in
 from .settings_writing import write_noted
 
@@ -41,14 +43,16 @@ LARGEST_FILE = 50_000_000
 DIRECT = "cli:direct"
 BY_HAND = Asker(OWNER, Role.OWNER, DIRECT, by_hand=True)
 HAS_KEY = "there is another key in the vault already, which stays"
+HAS_SECRET = "the vault holds another {name} already, which stays: everloop secrets forget {name}, then run this again"
 NO_FILE = "[{name}: not in the export]"
 
 _encode = msgspec.json.Encoder().encode
 
 
-class TakingHand(Struct, frozen=True):
-    records: Records
+class TakingHand(Struct, frozen=True, kw_only=True):
     opened: OpenHome
+    sessions: Sessions
+    book_of_memory: MemoryBook
     attachments: Attachments
     schedules: ScheduleWords
     book: SettingsEditor
@@ -57,10 +61,10 @@ class TakingHand(Struct, frozen=True):
     writes: bool = True
 
     async def conversation(self, found: ForeignConversation, thread: str) -> str:
-        store, session = self.records.store, found.session or f"page:{thread[:8]}"
+        store, session = self.opened.store, found.session or f"page:{thread[:8]}"
         if not await store.conversations(OWNER, id=thread, archived=True, limit=1):
             lines = [_about(found, session), *[_encode(each) for each in await self._messages(found)]]
-            branch, key = self.records.sessions.bring_in(lines, session, thread)
+            branch, key = self.sessions.bring_in(lines, session, thread)
             if not await store.perform(OWNER, key, branch):
                 return f"the session {key} is somebody else's here"
         if found.session and await store.session(found.session) is None:
@@ -89,7 +93,7 @@ class TakingHand(Struct, frozen=True):
             return Text(f"[{file.name[:200]}: {error}]")
 
     async def memory(self, name: str, lines: str) -> str:
-        current = await self.records.memory.text(OWNER, name)
+        current = await self.book_of_memory.text(OWNER, name)
         if name == MEMORY:
             new = joined(current, lines)
         else:
@@ -98,7 +102,7 @@ class TakingHand(Struct, frozen=True):
         if len(new.encode()) > LONGEST[name]:
             return f"{name} would have more than {LONGEST[name]:,} bytes: shorten theirs, then run this again"
         if new.strip() != current.strip():
-            await self.records.memory.edit(OWNER, OWNER, name, new, current)
+            await self.book_of_memory.edit(OWNER, OWNER, name, new, current)
         return ""
 
     async def text(self, found: ForeignText) -> str:
@@ -126,6 +130,9 @@ class TakingHand(Struct, frozen=True):
         for each in taken:
             await self._keep(each.secrets)
         fresh = [each for each in taken if each.value is not None and standing(edition.data, each.path) is None]
+        for each in fresh:
+            if each.path[:2] == ("tools", "mcp_servers"):  # seen, and nothing allowed: another agent's word is not ours
+                await self.opened.store.pin_mcp_first(each.path[2], ())
         if changes := [change for each in fresh for change in changes_of(each)]:
             await write_noted(self.book, await asyncio.to_thread(self.book.draft_changes, changes), self.opened.store)
         return left
@@ -133,9 +140,16 @@ class TakingHand(Struct, frozen=True):
     async def _hindrance(self, found: ForeignSetting, edition: Edition) -> str:
         """Why one stays as it is here; "" where it can be taken, or was by somebody who was killed then."""
         if found.value is None:
-            kept = [await self.opened.vault.get(name) for name in found.secrets]
-            return HAS_KEY if any(each not in (None, secret) for each, secret in _pairs(kept, found)) else ""
-        return await asyncio.to_thread(hindrance, self.book, edition, found)
+            return HAS_KEY if await self._other_secrets(found) else ""
+        if why := await asyncio.to_thread(hindrance, self.book, edition, found):
+            return why
+        others = await self._other_secrets(found)
+        return HAS_SECRET.format(name=others[0].removeprefix("secret:")) if others else ""
+
+    async def _other_secrets(self, found: ForeignSetting) -> list[str]:
+        """The names under which the vault holds something else already."""
+        kept = {name: await self.opened.vault.get(name) for name in found.secrets}
+        return [name for name, secret in found.secrets.items() if kept[name] not in (None, secret)]
 
     async def _keep(self, secrets: Mapping[str, str]) -> None:
         kept = await self.opened.vault.names()
@@ -145,10 +159,6 @@ class TakingHand(Struct, frozen=True):
 
     async def end(self, counts: Mapping[str, int]) -> None:
         await self.opened.store.note(line_of("import.done", self.source.kind, dict(counts)))
-
-
-def _pairs(kept: Sequence[str | None], found: ForeignSetting) -> list[tuple[str | None, str]]:
-    return list(zip(kept, found.secrets.values(), strict=True))
 
 
 def _about(found: ForeignConversation, session: str) -> bytes:
@@ -209,4 +219,13 @@ async def open_hand(home: Path, source: ForeignSource, *, enable: bool) -> Async
         storage = await open_storage(opened, KnownPeople(opened.store))
         words = schedules_in(opened.store, LocalBus(), SystemClock(), lambda: opened.settings)
         book = SettingsEditor(home, os.environ)
-        yield TakingHand(records, opened, storage.attachments, words, book, source, enable)
+        yield TakingHand(
+            opened=opened,
+            sessions=records.sessions,
+            book_of_memory=records.memory,
+            attachments=storage.attachments,
+            schedules=words,
+            book=book,
+            source=source,
+            enable=enable,
+        )

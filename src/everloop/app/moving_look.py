@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import SettingsError
 from ..moving.values import ForeignConversation, ForeignJob, ForeignSkill, ForeignText
-from ..settings import load, workspace_of
+from ..settings import workspace_of
 from ..settings.edit import SettingChange, spelled
 from ..settings.editor import Edition, SettingsEditor
 from ..tools.bootstrap import FILES
@@ -25,10 +25,10 @@ class LookingHand:
 
     writes = False
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, book: SettingsEditor) -> None:
         """Raises SettingsError."""
-        self._book = SettingsEditor(home, os.environ)
-        self._workspace = workspace_of(load(home, os.environ), home)
+        self._book = book
+        self._workspace = workspace_of(book.read().settings, home)
 
     async def conversation(self, found: ForeignConversation, thread: str) -> str:
         return ""

@@ -1,14 +1,20 @@
 """Settings of another agent, one after the other: what is secret in them is parted from them, for the vault."""
 
+import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from msgspec import Struct
 
 from ..errors import EverloopError
+from ..readings.secret_parts import SecretPart, is_secret, replaced, text_parts, value_parts
 from ..settings.foreign import SECRETS
+from .mcp_servers import looks_secret
 from .mcp_tables import new_server
-from .secrets import VAULT
+from .provider_headers import own_header
+from .secrets import SECRET_NAME, VAULT, checked_secret
 
 KEYED = "its key goes into the vault"
 SWITCHED_OFF = (
@@ -25,8 +31,12 @@ SEARCH = (
     "is started, or tools.web.search in its settings file"
 )
 
-
+NO_VAULT = (
+    "{key} holds a secret or a login, and stays where it is: here it cannot refer to the vault; if you need it, write "
+    "it into the settings file by hand"
+)
 _TABLES = ("providers", "channels", "mcp_servers", "models")
+_CHANNEL_SECRETS = (*SECRETS, "webhook_secret", "app_token", "signing_secret")
 
 
 class ForeignSetting(Struct, frozen=True):
@@ -61,7 +71,9 @@ def settings_of(tree: Mapping[str, Any]) -> Iterator[ForeignSetting | str]:
     for name, account in _table(tree.get("providers")).items():
         yield from _account(str(name), _table(account))
     for name, preset in _table(tree.get("models")).items():
-        yield ForeignSetting(("models", str(name)), _table(preset))
+        path = ("models", str(name))
+        secret = _holds_secret(_table(preset))
+        yield NO_VAULT.format(key=".".join(path)[:100]) if secret else ForeignSetting(path, _table(preset))
     yield from _leaves(rest, ())
     yield from _leaves(tools, ("tools",))
     yield from _leaves(web, ("tools", "web"))
@@ -79,19 +91,79 @@ def _table(value: Any) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _account(name: str, account: dict[str, Any]) -> Iterator[ForeignSetting]:
+def _account(name: str, account: dict[str, Any]) -> Iterator[ForeignSetting | str]:
+    place = ("providers", name)
     if key := account.pop("api_key", ""):
-        yield ForeignSetting(("providers", name, "api_key"), None, {f"key:{name}": str(key)}, KEYED)
-    yield from _leaves(account, ("providers", name))
+        yield ForeignSetting((*place, "api_key"), None, {f"key:{name}": str(key)}, KEYED)
+    headers = {str(header): str(value) for header, value in _table(account.pop("headers", None)).items()}
+    if not key and "authorization" not in map(str.lower, headers) and (login := _login(account.get("api_base"))):
+        account["api_base"], headers["Authorization"] = login
+    for header, value in headers.items():
+        yield _parted(
+            (*place, "headers", header), value, own_header(name, header), every=looks_secret(header), note=KEYED
+        )
+    yield from _leaves(account, place)
 
 
-def _channel(name: str, table: dict[str, Any]) -> ForeignSetting:
-    secrets = {
-        key: str(table[key]) for key in (*SECRETS, "webhook_secret", "app_token", "signing_secret") if table.get(key)
-    }
-    shown = {**table, **{key: f"${{{VAULT}{name}.{key}}}" for key in secrets}, "enabled": False}
-    kept = {f"secret:{name}.{key}": value for key, value in secrets.items()}
-    return ForeignSetting(("channels", name), shown, kept, SWITCHED_OFF.format(name=name))
+def _login(address: Any) -> tuple[str, str] | None:
+    """An address without its login, and the header that says the same."""
+    found = re.fullmatch(r"(https?://)([^/?#@]+)@([^@]+)", address) if isinstance(address, str) else None
+    if not found:
+        return None
+    return found[1] + found[3], f"Basic {b64encode(unquote(found[2]).encode()).decode()}"
+
+
+def _channel(name: str, table: dict[str, Any]) -> ForeignSetting | str:
+    """All that it says; what is secret in it by its name or its shape is referred to."""
+    shown, kept = dict[str, Any](), dict[str, str]()
+    for key, value in table.items():
+        if not isinstance(value, str):
+            if not _holds_secret(value):
+                shown[key] = value
+            continue
+        found = _parted(("channels", name, key), value, f"{name}.{key}", every=key in _CHANNEL_SECRETS)
+        if isinstance(found, str):
+            return found
+        shown[key] = found.value
+        kept |= found.secrets
+    return ForeignSetting(("channels", name), {**shown, "enabled": False}, kept, SWITCHED_OFF.format(name=name))
+
+
+def _parted(
+    path: tuple[str, ...], value: str, name: str, *, every: bool = False, note: str = ""
+) -> ForeignSetting | str:
+    """A setting with references in the place of its secrets, which are kept under this name; `every`: it is one as a
+    whole, whatever it looks like."""
+    parts = value_parts(value, path[-1])
+    if every and not is_secret(parts) and value.strip():
+        parts = (SecretPart(value, path[-1]),)
+    if not is_secret(parts):
+        return ForeignSetting(path, value)
+    plain, secrets = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:90], dict[str, str]()
+
+    def kept(part: SecretPart) -> str:
+        own = plain if not secrets else f"{plain}.{len(secrets) + 1}"
+        secrets[f"secret:{own}"] = checked_secret(part.text)
+        return f"${{{VAULT}{own}}}"
+
+    try:
+        shown = replaced(parts, kept)
+    except EverloopError as error:
+        return f"{'.'.join(path)[:100]} is left: {error}"
+    fits = all(re.fullmatch(SECRET_NAME, each.removeprefix("secret:")) for each in secrets)
+    return ForeignSetting(path, shown, secrets, note) if fits else NO_VAULT.format(key=".".join(path)[:100])
+
+
+def _holds_secret(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds_secret_named(str(name), each) for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return any(map(_holds_secret, value))
+    return isinstance(value, str) and is_secret(text_parts(value))
+
+
+def _holds_secret_named(name: str, value: Any) -> bool:
+    return is_secret(value_parts(value, name)) if isinstance(value, str) else _holds_secret(value)
 
 
 def _server(name: str, table: Mapping[str, Any]) -> ForeignSetting | str:
@@ -103,9 +175,13 @@ def _server(name: str, table: Mapping[str, Any]) -> ForeignSetting | str:
     return ForeignSetting(("tools", "mcp_servers", name), new.table, kept, LOOK_AT.format(name=name))
 
 
-def _leaves(tree: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[ForeignSetting]:
+def _leaves(tree: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[ForeignSetting | str]:
+    """What of it is a secret is left: only some settings can refer to the vault, and the file is no place for it."""
     for name, value in tree.items():
+        where = (*path, str(name))
         if isinstance(value, Mapping):
-            yield from _leaves(value, (*path, str(name)))
+            yield from _leaves(value, where)
+        elif _holds_secret_named(str(name), value):
+            yield NO_VAULT.format(key=".".join(where)[:100])
         else:
-            yield ForeignSetting((*path, str(name)), value)
+            yield ForeignSetting(where, value)

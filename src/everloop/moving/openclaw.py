@@ -126,7 +126,7 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
         shutil.copyfile(path, copy)
         if (log := path.with_name(f"{path.name}-wal")).exists():
             shutil.copyfile(log, copy.with_name(log.name))
-        connection = sqlite3.connect(copy)
+        connection = sqlite3.connect(copy, check_same_thread=False)  # who reads may do so in threads, one at a time
         try:
             yield connection
         finally:

@@ -194,6 +194,8 @@ def _keyed(keys: Keys) -> Choice | None:
 
 def _at(host: Host, model: str, keys: Keys) -> Choice:
     account = keys.accounts.get(host.name)
+    if why := keys.wrong.get(host.name):
+        raise ModelMissing(f"{host.name}/{model} cannot be asked. {why}")
     base = (account.api_base if account else "") or host.base
     if base and not _is_reachable(host, keys):
         raise _explain_no_key(host, f"{host.name}/{model}", keys)

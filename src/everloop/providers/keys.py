@@ -50,9 +50,12 @@ class Keys:
         environ: Mapping[str, str],
         vault: Mapping[str, str | VaultLocked],
         home: Path,
+        wrong: Mapping[str, str] = {},
     ) -> None:
-        """`vault` holds the keys of providers by their names, or why they cannot be read."""
+        """`vault` holds the keys of providers by their names, or why they cannot be read. `wrong` says of providers why
+        they cannot be asked, as where a header refers to what is not there."""
         self.accounts = accounts
+        self.wrong = wrong
         self._environ = environ
         self._vault = vault
         self._home = home

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
@@ -116,7 +116,7 @@ def _value(layer: Layer, hint: Any, value: Any, path: tuple[str, ...]) -> Any:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if layer.environ is not None and not notes_of(hint).get("references"):
-        value = _expanded(layer, layer.environ, value, path)
+        value = _expanded(layer, _Known(layer.environ, bool(notes_of(hint).get("vault"))), value, path)
     if isinstance(value, Typed):
         if wants is not hint and not value:
             return None
@@ -138,9 +138,16 @@ def _checked(value: Any, wants: Any) -> Any:
 _REFERENCE = re.compile(r"\$(\$?)\{([^}]*)\}")
 
 
-def _expanded(layer: Layer, environ: Mapping[str, str], value: Any, path: tuple[str, ...]) -> Any:
+class _Known(NamedTuple):
+    """What a reference is looked up in. Those to the vault stay as they are where who uses the value looks there."""
+
+    environ: Mapping[str, str]
+    vault: bool
+
+
+def _expanded(layer: Layer, known: _Known, value: Any, path: tuple[str, ...]) -> Any:
     if isinstance(value, Mapping):
-        pairs = ((key, _expanded(layer, environ, item, (*path, str(key)))) for key, item in value.items())
+        pairs = ((key, _expanded(layer, known, item, (*path, str(key)))) for key, item in value.items())
         return {key: str(item) if isinstance(item, Typed) else item for key, item in pairs}
     if not isinstance(value, str) or "${" not in value:
         return value
@@ -149,11 +156,13 @@ def _expanded(layer: Layer, environ: Mapping[str, str], value: Any, path: tuple[
     def look_up(reference: re.Match[str]) -> str:
         if reference[1]:
             return reference[0][1:]
+        if known.vault and reference[2].startswith("vault:"):
+            return reference[0]
         if not re.fullmatch(r"[A-Za-z_]\w*", reference[2]):
             layer.refuse(path, f"{name} has a ${{…}} without the name of a variable; write $${{ for a plain ${{")
-        if reference[2] not in environ:
+        if reference[2] not in known.environ:
             layer.refuse(path, f"{name} needs the environment variable {reference[2]}, which is not set")
-        return environ[reference[2]]
+        return known.environ[reference[2]]
 
     return Typed(_REFERENCE.sub(look_up, value))
 

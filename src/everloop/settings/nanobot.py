@@ -199,9 +199,7 @@ def _tools(said: dict[str, Any], tree: dict[str, Any], told: list[str]) -> None:
 def _search(said: dict[str, Any], tree: dict[str, Any], told: list[str]) -> None:
     provider, key, url = said.get("provider", "brave"), said.get("api_key"), said.get("base_url")
     if provider not in ENGINES:
-        told.append(
-            f"tools.web.search.provider is {str(provider)[:30]!r}, which web_search does not know: {', '.join(ENGINES)}"
-        )
+        told.append(f"tools.web.search.provider is none that web_search knows: {', '.join(ENGINES)}")
     elif provider == "searxng" and url:
         put(tree, "tools.web.search.url", url)
     elif key and provider in ("brave", "tavily"):

@@ -61,6 +61,8 @@ def _account(table: Mapping[str, Any]) -> dict[str, Any]:
     account = {ours: said[key] for key, ours in (("base_url", "api_base"), ("api_key", "api_key")) if key in said}
     if not isinstance(account.get("api_key", ""), str):  # a reference to its own secrets
         account.pop("api_key")
+    if isinstance(headers := said.get("headers"), Mapping):
+        account["headers"] = {str(name): value for name, value in headers.items() if isinstance(value, str)}
     if dialect := DIALECTS.get(str(said.get("api"))):
         account["dialect"] = dialect
     return account
@@ -89,7 +91,7 @@ def _search(said: dict[str, Any], tree: dict[str, Any], told: list[str]) -> None
         put(tree, "tools.web.search.engine", provider)
         put(tree, "tools.web.search.api_key", said["api_key"])
     elif provider and provider not in ENGINES:
-        told.append(f"tools.web.search.provider {str(provider)[:30]!r} is not known here: {', '.join(ENGINES)}")
+        told.append(f"tools.web.search.provider is none that web_search knows: {', '.join(ENGINES)}")
 
 
 def _left_out(values: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:

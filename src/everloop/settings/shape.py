@@ -97,7 +97,7 @@ class AccountSection(_Section, frozen=True):
     api_key_file: FilePath = ""
     api_base: Url = ""
     model: str = ""
-    headers: Annotated[dict[str, str], Meta(extra={"secret": True})] = {}
+    headers: Annotated[dict[str, str], Meta(extra={"secret": True, "vault": True})] = {}
     dialect: Dialect | None = None  # None: as its row in the catalogue says
     answer_seconds: Annotated[float, Meta(ge=1, le=86400)] = 1800.0  # the most that an answer as a whole may take
 

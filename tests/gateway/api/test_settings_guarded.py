@@ -261,6 +261,24 @@ async def test_nor_is_a_key_of_the_environment_or_a_header(tmp_path: Path, monke
     assert (told, taken) == ([409] * 4, [200] * 3)
 
 
+async def test_nor_is_what_a_header_refers_to_in_the_vault(tmp_path: Path):
+    reference = "${vault:provider.mine.X-Key}"
+    (tmp_path / "config.toml").write_text(
+        f'[providers.mine]\napi_base = "{ELSEWHERE}"\nheaders = {{ X-Key = "{reference}" }}\n'
+    )
+    async with opened(tmp_path, {"providers": LOCAL}) as door:
+        tries: list[dict[str, Any]] = [
+            {"providers.mine.api_base": "http://127.0.0.1:10/v1"},
+            {"providers.other": {"api_base": "http://127.0.0.1:10/v1", "headers": {"X-Key": reference}}},
+        ]
+        told = [(await door.send("PATCH", "/api/settings", each))[0] for each in tries]
+        gone, _ = await door.send("PATCH", "/api/settings", {"providers.mine.headers": None})
+        moved, _ = await door.send("PATCH", "/api/settings", {"providers.mine.api_base": "http://127.0.0.1:10/v1"})
+        again = await door.send("PATCH", "/api/settings", {"providers.mine.headers": {"X-Key": reference}})
+    assert (told, gone, moved, again[0]) == ([409] * 2, 200, 200, 409)
+    assert "only be written in the file itself" in again[1]["error"]["message"]
+
+
 async def test_nor_are_the_headers_of_a_collector(tmp_path: Path):
     (tmp_path / "config.toml").write_text(
         f'[telemetry]\notlp_endpoint = "http://127.0.0.1:9"\notlp_headers = {{ key = "{KEY}" }}\n'

@@ -40,6 +40,7 @@ from everloop.ports.memory import MEMORY, Fact, FactEnd, FactSource, MemoryChang
 from everloop.testing import ScriptedModel
 from tests.fake_mcp import FakeMcp, described, offering, reading
 from tests.gateway.page.walk import BrokenChannel, Stage, look, send, staged, tell
+from tests.moving.foreign_homes import FIXTURES
 
 THREAD = "00000000000000aa"
 TEXT = r"""# How the invoices were sorted
@@ -309,6 +310,16 @@ async def letters(stage: Stage) -> None:
     await stage.page.wait_for_selector("section[aria-label='Given up'] .letter")
 
 
+async def look_at_import(stage: Stage) -> None:
+    """What a home of nanobot would bring, unfolded."""
+    page = stage.page
+    await page.select_option("#import-kind", "nanobot")
+    await page.fill("#import-path", str(FIXTURES / "nanobot"))
+    await page.click("text=Look what would come")
+    await page.wait_for_selector("[data-import]")
+    await page.evaluate("document.querySelectorAll('.import details').forEach((each) => { each.open = true; })")
+
+
 EVERY = f"#/c/{THREAD}"
 VIEWS = (
     View("new", "#/", ".starter"),
@@ -342,6 +353,7 @@ VIEWS = (
     View("server", "#/settings/server", ".setting"),
     View("audit", "#/settings/audit", ".deeds li"),
     View("backup", "#/settings/backup", ".empty h2"),
+    View("import", "#/settings/import", ".import form", look_at_import),
     View("health", "#/settings/health", "table"),
     View("doctor", "#/settings/doctor", ".findings [data-verdict]"),
     View("own files", "#/settings/files", ".own-files li"),

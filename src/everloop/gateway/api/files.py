@@ -39,7 +39,7 @@ async def fetch_told(call: ApiCall) -> ApiAnswer:
 
 async def keep(call: ApiCall) -> ApiAnswer:
     """Piece by piece: however large it is, little of it is in memory."""
-    record = await call.agent.keep_file(call.principal.user, _pieces(call), call.query.name)
+    record = await call.agent.keep_file(call.principal.user, pieces_of(call), call.query.name)
     return FileKept(record.ref, record.mime, record.name, record.size)
 
 
@@ -75,7 +75,7 @@ def _whose(call: ApiCall) -> str:
     return str(of)
 
 
-async def _pieces(call: ApiCall) -> AsyncIterator[bytes]:
+async def pieces_of(call: ApiCall) -> AsyncIterator[bytes]:
     empty = True
     async for piece in call.request.content.iter_any():
         empty = empty and not piece

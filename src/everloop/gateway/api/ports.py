@@ -14,6 +14,7 @@ from ...ports.credential import CredentialRow, KeptCredential
 from ...ports.directory import Person, StandingCode
 from ...ports.doctor import Doctor
 from ...ports.house_status import TellsStatus
+from ...ports.importing import ImportStanding, ImportUpload, ImportWanted
 from ...ports.listening import ChannelRow
 from ...ports.log_lines import LogWatch
 from ...ports.remembering import OwnMemory
@@ -336,6 +337,16 @@ class BackupBook(Protocol):
         ...
 
 
+class Importer(Protocol):
+    """Takes over what another agent or a service has kept for the owner. Raises MailRefused, NoRoom."""
+
+    async def receive(self, pieces: AsyncIterator[bytes]) -> ImportUpload: ...
+
+    def begin(self, wanted: ImportWanted) -> ImportStanding: ...
+
+    def standing(self) -> ImportStanding: ...
+
+
 class HeartbeatKeeper(Protocol):
     """Somebody's heartbeat. Raises MailRefused."""
 
@@ -447,6 +458,9 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
 
     @property
     def backups(self) -> BackupBook: ...
+
+    @property
+    def imports(self) -> Importer: ...
 
     @property
     def channels(self) -> ChannelBook: ...

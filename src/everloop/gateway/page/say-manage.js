@@ -22,7 +22,7 @@ export const told = spoken({
     channels: ["Channels", "Where people speak with the agent"],
     outbox: ["Outbox", "Answers that were not delivered"],
     people: ["People", "Who may speak with it, roles, accounts"],
-    access: ["Access", "Password, tokens, what is allowed"], files: ["Attachments", "What you sent and were given, and your quota"], usage: ["Usage", "Tokens and cost by day"], audit: ["Audit", "Who did what, by which authority"], backup: ["Backup", "Everything in one file, and back"], health: ["Health", "What runs, and what has failed"], doctor: ["Doctor", "What is wrong and what to do; the log"],
+    access: ["Access", "Password, tokens, what is allowed"], files: ["Attachments", "What you sent and were given, and your quota"], usage: ["Usage", "Tokens and cost by day"], audit: ["Audit", "Who did what, by which authority"], backup: ["Backup", "Everything in one file, and back"], import: ["Import", "Move in from another agent, or from ChatGPT or Claude"], health: ["Health", "What runs, and what has failed"], doctor: ["Doctor", "What is wrong and what to do; the log"],
     server: ["Server", "Address, TLS, database, proxy, telemetry"], all: ["All settings", "Every setting, with a filter"],
   },
   accessOfUsers: "Password, what you may spend, what is kept",

@@ -9,6 +9,7 @@ from . import (
     doctor,
     files,
     heartbeat,
+    importing,
     leaving,
     mcp,
     memory,
@@ -48,4 +49,5 @@ TABLE = (
     *status.ROUTES,
     *doctor.ROUTES,
     *backup.ROUTES,
+    *importing.ROUTES,
 )
