@@ -38,7 +38,7 @@ async def leaves(terminal: RichTerminal, status: int = 0) -> None:
 
 
 class TestTyping:
-    async def test_a_long_paste_is_folded_in_the_line_and_sent_whole(self, model, terminal):
+    async def test_a_long_paste_is_folded_in_the_line_and_sent_whole(self, person, model, terminal):
         lines = "\n".join(f"line {number}" for number in range(400))
         terminal.send(f"look: {pasted(lines)}")
         await terminal.shows("> look: [pasted 400 lines]")
@@ -54,8 +54,20 @@ class TestTyping:
         terminal.send("a\\\rb\x1b\rc\nd\r")  # a backslash, Alt-Enter, Ctrl-J
         await terminal.shows("answer 4")
         assert asked_in(model.prompts[-1])[-1] == "a\nb\nc\nd"
+        terminal.send("\x1b[A" * 8 + ", again\r")  # through the lines of those that came after it
+        await terminal.shows("answer 5")
+        assert asked_in(model.prompts[-1])[-1] == f"look: {lines}, again"
         terminal.send("\x04")
         await leaves(terminal)
+        async with RichTerminal(person) as again:
+            await again.shows("Going on with")
+            again.send("\x1b[A")
+            await again.shows("> look: [pasted 400 lines], again")
+            again.send(" and again\r")
+            await again.shows("answer 6")
+            assert asked_in(model.prompts[-1])[-1] == f"look: {lines}, again and again"
+            again.send("\x04")
+            await leaves(again)
 
     async def test_what_was_typed_is_found_again_and_only_by_its_owner(self, person, model, terminal):
         terminal.send("the first thing\r")
