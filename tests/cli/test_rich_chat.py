@@ -213,14 +213,14 @@ class TestCtrlC:
         terminal.send("hi\r")
         await terminal.shows("thinking")
         terminal.send("kept\x03")  # before the first word: the turn is stopped, and what was typed stays
-        await terminal.shows("operation cancelled by user")
+        await terminal.shows("(stopped; what was said and done so far stays)")
         await terminal.shows("> kept")
         terminal.send("\x15")
         model.play(lambda shown: [Say("half of it"), Wait(model.gates["never"])])
         terminal.send("go\r")
         await terminal.shows("half of it")
         terminal.send("\x1b")  # amid an answer, by Esc
-        await terminal.shows("what was said of the answer stays")
+        await terminal.shows('(say "go on" to have the rest)')
         model.play([Call("exec", {"command": "echo begun; sleep 600"})])
         terminal.send("run\r")
         await terminal.shows("begun")
@@ -230,7 +230,7 @@ class TestCtrlC:
         terminal.send("push\r")
         await terminal.shows("May I run", "Allow it? [y/N]", "y here")
         terminal.send("\x03")  # at a question
-        await terminal.until(lambda: "\n".join(terminal.lines).count("operation cancelled by user") == 4)
+        await terminal.until(lambda: "\n".join(terminal.lines).count("(stopped; what was said and") == 4)
         await terminal.hides("Esc stops")
         terminal.send("\x03")
         await terminal.shows("(Ctrl-C once more leaves")
@@ -315,7 +315,7 @@ async def test_who_goes_on_without_an_answer_is_asked_the_next_question_too(mode
     await terminal.shows('command: "sudo ls 1"')
     await terminal.shows(" y here")
     terminal.send("\x1b\x03")  # the menu goes, then what runs
-    await terminal.shows("operation cancelled by user")
+    await terminal.shows("(stopped; what was said and done so far stays)")
     await terminal.hides(" y here")
     terminal.send("\x04")
     await leaves(terminal)
