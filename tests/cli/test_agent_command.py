@@ -361,7 +361,7 @@ class TestCutOff:
         process.send_signal(signal.SIGINT)
         ran = await ended(process)
         told = ran.err.removeprefix("half \n")  # as far as it had come
-        assert (ran.status, ran.out, told) == (130, "", "everloop: operation cancelled by user\n")
+        assert (ran.status, ran.out, told) == (130, "", "everloop: stopped; what was said and done so far stays\n")
         await model.left(1)
         held()
         assert await person.run("agent") == Ran(0, "", "")

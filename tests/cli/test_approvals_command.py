@@ -308,7 +308,7 @@ async def test_a_stop_takes_the_question_back(person, model, terminal):
     terminal.type("who?")
     await terminal.sees("Allow it? [y/N] ")
     assert (await person.run("agent", "-m", "/stop")).out == "⏹ Stopped 1 task(s).\n"
-    await terminal.sees("operation cancelled by user")
+    await terminal.sees("(stopped; ")
     await terminal.sees("> ")
     terminal.type("hi")
     await terminal.sees("hello")

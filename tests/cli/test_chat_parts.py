@@ -43,10 +43,30 @@ def test_two_pastes_have_two_labels_and_the_same_one_has_one():
 def test_a_history_that_is_damaged_or_too_long_is_read_all_the_same(tmp_path: Path):
     path = tmp_path / "history"
     path.write_bytes(b'"one"\n"half\n' + b'"x"\n' * 300_000 + b'"last"\n')
-    loaded = [*TypedHistory(path).load_history_strings()]
+    loaded = [*TypedHistory(path, Folded()).load_history_strings()]
     assert loaded[:2] == ["last", "x"]
     assert path.stat().st_size < 600_000
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_history_knows_what_was_pasted_and_how_it_is_called_in_another_chat(tmp_path: Path):
+    path, one, other = tmp_path / "history", "a\n" * 20, "see [pasted 21 lines]\n" * 20
+    first = Folded()
+    typed = f"look: {first.fold(one)} and {first.fold(other)}"
+    TypedHistory(path, first).append_string(typed)
+    second = Folded()
+    second.fold("b\n" * 20)  # so that the words of the first chat stand for something else in this one
+    [text] = TypedHistory(path, second).load_history_strings()
+    assert text == "look: [pasted 21 lines #2] and [pasted 21 lines #3]"
+    assert second.unfold(f"{text}!") == first.unfold(f"{typed}!") == f"look: {one} and {other}!"
+
+
+def test_a_folded_paste_stays_folded_when_the_text_around_it_is_edited():
+    folded, pasted = Folded(), "a\n" * 20
+    label = folded.fold(pasted)
+    assert folded.fold_again(f"now {pasted} more") == f"now {label} more"
+    assert folded.fold_again(f"now {pasted[2:]} more") == "[pasted 20 lines]"  # it was changed itself
+    assert folded.fold_again("little") == "little"
 
 
 def test_a_title_cannot_end_the_code_that_it_stands_in():

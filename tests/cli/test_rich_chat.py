@@ -38,7 +38,7 @@ async def leaves(terminal: RichTerminal, status: int = 0) -> None:
 
 
 class TestTyping:
-    async def test_a_long_paste_is_folded_in_the_line_and_sent_whole(self, model, terminal):
+    async def test_a_long_paste_is_folded_in_the_line_and_sent_whole(self, person, model, terminal):
         lines = "\n".join(f"line {number}" for number in range(400))
         terminal.send(f"look: {pasted(lines)}")
         await terminal.shows("> look: [pasted 400 lines]")
@@ -54,8 +54,20 @@ class TestTyping:
         terminal.send("a\\\rb\x1b\rc\nd\r")  # a backslash, Alt-Enter, Ctrl-J
         await terminal.shows("answer 4")
         assert asked_in(model.prompts[-1])[-1] == "a\nb\nc\nd"
+        terminal.send("\x1b[A" * 8 + ", again\r")  # through the lines of those that came after it
+        await terminal.shows("answer 5")
+        assert asked_in(model.prompts[-1])[-1] == f"look: {lines}, again"
         terminal.send("\x04")
         await leaves(terminal)
+        async with RichTerminal(person) as again:
+            await again.shows("Going on with")
+            again.send("\x1b[A")
+            await again.shows("> look: [pasted 400 lines], again")
+            again.send(" and again\r")
+            await again.shows("answer 6")
+            assert asked_in(model.prompts[-1])[-1] == f"look: {lines}, again and again"
+            again.send("\x04")
+            await leaves(again)
 
     async def test_what_was_typed_is_found_again_and_only_by_its_owner(self, person, model, terminal):
         terminal.send("the first thing\r")
@@ -201,14 +213,14 @@ class TestCtrlC:
         terminal.send("hi\r")
         await terminal.shows("thinking")
         terminal.send("kept\x03")  # before the first word: the turn is stopped, and what was typed stays
-        await terminal.shows("operation cancelled by user")
+        await terminal.shows("(stopped; what was said and done so far stays)")
         await terminal.shows("> kept")
         terminal.send("\x15")
         model.play(lambda shown: [Say("half of it"), Wait(model.gates["never"])])
         terminal.send("go\r")
         await terminal.shows("half of it")
         terminal.send("\x1b")  # amid an answer, by Esc
-        await terminal.shows("what was said of the answer stays")
+        await terminal.shows('(say "go on" to have the rest)')
         model.play([Call("exec", {"command": "echo begun; sleep 600"})])
         terminal.send("run\r")
         await terminal.shows("begun")
@@ -218,7 +230,7 @@ class TestCtrlC:
         terminal.send("push\r")
         await terminal.shows("May I run", "Allow it? [y/N]", "y here")
         terminal.send("\x03")  # at a question
-        await terminal.until(lambda: "\n".join(terminal.lines).count("operation cancelled by user") == 4)
+        await terminal.until(lambda: "\n".join(terminal.lines).count("(stopped; what was said and") == 4)
         await terminal.hides("Esc stops")
         terminal.send("\x03")
         await terminal.shows("(Ctrl-C once more leaves")
@@ -303,7 +315,7 @@ async def test_who_goes_on_without_an_answer_is_asked_the_next_question_too(mode
     await terminal.shows('command: "sudo ls 1"')
     await terminal.shows(" y here")
     terminal.send("\x1b\x03")  # the menu goes, then what runs
-    await terminal.shows("operation cancelled by user")
+    await terminal.shows("(stopped; what was said and done so far stays)")
     await terminal.hides(" y here")
     terminal.send("\x04")
     await leaves(terminal)

@@ -17,7 +17,7 @@ from everloop.testing import End, Fail, Say, Wait
 from everloop.testing.model_server import ModelServer
 
 STOPPED = "⏹ Stopped 1 task(s).\n"
-CANCELLED = "everloop: operation cancelled by user\n"
+CANCELLED = "everloop: stopped; what was said and done so far stays\n"
 CONVERSATION = [("user", "hi"), ("assistant", "operation cancelled by user"), ("user", "again")]
 PATIENCE = 30.0  # seconds; what has to happen at once would never happen while something else is waited for
 
@@ -91,8 +91,8 @@ async def test_a_chat_says_that_what_was_stopped_stays_and_how_to_have_the_rest(
         chat.type("hi")
         await chat.sees("half ")
         chat.process.send_signal(signal.SIGINT)
-        await chat.sees("everloop: operation cancelled by user")
-        await chat.sees('(what was said of the answer stays; say "go on" to have the rest)')
+        await chat.sees("(stopped; what was said and done so far stays)")
+        await chat.sees('(say "go on" to have the rest)')
         chat.type("go on")
         await chat.sees("fine")
     assert said_in(model.prompts[-1])[1] == ("assistant", "half \n\n[operation cancelled by user]")

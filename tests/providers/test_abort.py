@@ -144,7 +144,7 @@ async def test_a_stop_in_the_middle_leaves_nothing_half_done(serve, http, tmp_pa
         assert (await agent.ask("/stop")).content == "⏹ Stopped 1 task(s)."
         with pytest.raises(TurnFailed) as failed:
             await watching
-        assert (failed.value.reason, str(failed.value)) == ("stopped", "operation cancelled by user")
+        assert (failed.value.reason, str(failed.value)) == ("stopped", "stopped; what was said and done so far stays")
         async with asyncio.timeout(30):
             await host.left.wait()
         chunks = [event.data for event in seen if event.name == "stream_chunk"]

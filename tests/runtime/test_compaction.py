@@ -162,7 +162,7 @@ async def test_a_stop_does_not_wait_for_the_summary(house):
         while not summaries(model):
             await model.called(model.calls + 1)
         assert (await agent.ask("/stop")).content == "⏹ Stopped 1 task(s)."
-        with pytest.raises(TurnFailed, match="cancelled"):
+        with pytest.raises(TurnFailed, match="stopped"):
             await asking
         log = await log_of(agent)
     assert [type(entry) for entry in log[-2:]] == [UserSaid, Stopped]

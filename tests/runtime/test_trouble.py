@@ -43,7 +43,7 @@ async def test_a_stop_during_a_slow_clean_up_ends_its_turn_and_nothing_else(hous
         agent._lanes._check_stop(asking and (await agent.store.session("api:default")).id)  # as the poll does
         assert (await agent.ask("hello", "api:other")).content == "fine"
         clean.set()
-        with pytest.raises(TurnFailed, match="cancelled"):
+        with pytest.raises(TurnFailed, match="stopped"):
             await asking
 
 
@@ -63,7 +63,7 @@ async def test_a_store_that_cannot_be_read_while_a_stop_is_looked_for_ends_no_tu
         await agent.ask("/stop")
         await failed.wait()
         agent.store.mail = read
-        with pytest.raises(TurnFailed, match="cancelled"):  # found by polling
+        with pytest.raises(TurnFailed, match="stopped"):  # found by polling
             await asking
 
 
@@ -236,7 +236,7 @@ async def test_an_interrupting_message_breaks_off_the_answer(house):
         asking = asyncio.create_task(agent.ask("tell me a story"))
         await model.called(1)
         assert (await agent.ask("no, something else")).content == "short"
-        with pytest.raises(TurnFailed, match="cancelled"):
+        with pytest.raises(TurnFailed, match="stopped"):
             await asking
 
 

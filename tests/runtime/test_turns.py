@@ -216,7 +216,7 @@ async def test_stop_ends_a_model_call_and_what_was_said_by_then_stays(house):
         asking = asyncio.create_task(agent.ask("long story"))
         await model.called(1)
         assert (await agent.ask("/stop")).content == "⏹ Stopped 1 task(s)."
-        with pytest.raises(TurnFailed, match="operation cancelled by user"):
+        with pytest.raises(TurnFailed, match="stopped; what was said and done so far stays"):
             await asking
         assert (await agent.ask("go on")).content == "next"
         assert (await entries(agent))[2] == Stopped("owner", "half")
@@ -262,7 +262,7 @@ async def test_nothing_starts_after_a_stop_has_been_committed(house):
         row = await agent.store.session("api:default")
         await agent.store.receive(Inbound(Address("api", "default"), "s1", Stop("owner")))  # no hint on the bus
         gate.set()
-        with pytest.raises(TurnFailed, match="cancelled"):
+        with pytest.raises(TurnFailed, match="stopped"):
             await asking
         assert ran == []
         assert "CallStarted" not in kinds(await agent.store.read(row.id))

@@ -169,7 +169,7 @@ async def test_a_stop_does_not_wait_for_a_list_of_models(house, server):
         asking = asyncio.create_task(agent.ask(MIDDLE))
         await server.listing.wait()
         assert (await agent.ask("/stop")).content == "⏹ Stopped 1 task(s)."
-        with pytest.raises(TurnFailed, match="cancelled"):
+        with pytest.raises(TurnFailed, match="stopped"):
             await asking
     assert (server.calls, server.lists) == (0, 1)
 

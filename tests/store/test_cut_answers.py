@@ -45,7 +45,7 @@ async def test_a_stop_keeps_all_that_was_shown(opened: Open, pieces: int):
     model = ScriptedModel([[Think("hm"), Say(PIECES[:pieces]), Wait(asyncio.Event())], Say("six")])
     async with opened(model) as agent:
         pieces_seen: list[str] = []
-        with pytest.raises(TurnFailed, match="operation cancelled by user") as failed:
+        with pytest.raises(TurnFailed, match="stopped; what was said") as failed:
             await stop_after(agent, pieces, pieces_seen)
     seen = "".join(pieces_seen)
     assert (seen, failed.value.cut) == ("".join(PIECES[:pieces]), seen)

@@ -8,30 +8,12 @@ from ..errors import EverloopError
 from ..ports.events import (
     AnswerBegan,
     AnswerEnded,
-    AnswerGiven,
     AnswerPiece,
-    CallMeasured,
-    CommandDone,
-    ConversationDeleted,
     Event,
-    HeartbeatTicked,
-    LetterTaken,
-    OutcomeUnknown,
-    PermissionAsked,
-    ScheduleFired,
-    SubagentCompleted,
     SubagentProgress,
-    SubagentSpawned,
-    SummaryBegan,
-    SummaryWritten,
-    TitleGiven,
     ToolCalled,
     ToolOutput,
     ToolReturned,
-    TurnBegan,
-    TurnEnded,
-    TurnMoved,
-    Warned,
 )
 from ..ports.permission import Approval
 from ..readings.tool_hints import tool_hint
@@ -39,6 +21,7 @@ from ..readings.visible import in_one_line
 from .below import Below
 from .cells import beginning
 from .screen import Screen
+from .shown_events import Doing, Noted, read_event, left_of_stop
 
 _PERCENT = re.compile(r"(\d+) %")
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
@@ -190,9 +173,9 @@ class Terminal:
 
     def follow(self, event: Event) -> None:
         """Show one event of a running turn. Raises OutputLost."""
-        match event:
+        match shown := read_event(event):
             case AnswerPiece():
-                self._show_piece(event)
+                self._show_piece(shown)
             case AnswerBegan():
                 self._said = ""
                 self.status("thinking …")
@@ -205,31 +188,20 @@ class Terminal:
                 self._show_output(text)
             case ToolReturned(tool=tool, outcome=outcome, text=text):
                 self._unfold()
-                if outcome != "done":
+                if outcome == "cancelled":
+                    self.note("; ".join(filter(None, (f"{tool}: stopped", left_of_stop(text)[:200]))))
+                elif outcome != "done":
                     self.note(f"{tool}: {text[:200]}" if outcome == "denied" else text[:200])
-            case SummaryBegan():
-                self.status("summarising what was said before …")
-            case SummaryWritten(before=before, after=after):
-                self.note(f"(earlier parts are now a summary: about {after:,} tokens instead of {before:,})")
-            case SubagentSpawned(title=title):
-                self.note(f"(a task is under way: {in_one_line(title)})")
             case SubagentProgress(steps=steps, doing=doing):
                 self.status(f"a task is at step {steps}: {in_one_line(doing)} …")
-            case SubagentCompleted(reason=reason):
-                self.note(f"(a task is over{f': {in_one_line(reason)}' if reason else ''})")
-            case Warned(reason=reason, text=text):
-                if reason in ("window", "spent"):  # others end the turn, and are told as its end
-                    self.note(f"({text})")
-            case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone() | TitleGiven() | ConversationDeleted():
+            case Noted(text=text):
+                self.note(text)
+            case Doing(text=text):
+                self.status(f"{text} …")
+            case None:
                 pass
-            case TurnMoved():
-                pass  # who has moved it is told so
-            case ScheduleFired() | HeartbeatTicked():
-                pass  # what it tells is shown where it is told
-            case PermissionAsked() | OutcomeUnknown() | TurnEnded() | AnswerGiven():
-                pass  # whoever has asked shows these
             case _:
-                assert_never(event)
+                assert_never(shown)
 
     def _show_output(self, text: str) -> None:
         """At a terminal, only the first lines of a command: the rest would push away what stands above it."""

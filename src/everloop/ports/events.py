@@ -10,13 +10,13 @@ from msgspec import Struct, json
 
 from ..core.message import Made
 from ..core.prompt import Finish, Usage
-from ..core.thread import STOPPED
 from ..core.tool import ToolCall
 from ..core.turn import Finished
 from ..core.wording import with_unknown
 from ..errors import TurnFailed
 from .permission import Approval
 
+STOPPED = "stopped; what was said and done so far stays"  # by a person, which is no failure
 _PLACE = {"thread", "seq", "n"}
 _JSON = json.Encoder(enc_hook=str)
 

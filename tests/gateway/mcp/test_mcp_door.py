@@ -190,7 +190,7 @@ async def test_a_cancelled_request_is_a_stopped_turn(tmp_path: Path):
         assert await served.post(cancelled) == (202, None)
         _, answer = await asking
     assert answer["result"]["isError"]
-    assert answer["result"]["content"][0]["text"] == "Operation cancelled by user."
+    assert answer["result"]["content"][0]["text"] == "Stopped; what was said and done so far stays."
 
 
 @pytest.mark.parametrize(

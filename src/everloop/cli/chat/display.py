@@ -12,30 +12,12 @@ from typing import assert_never
 from ...ports.events import (
     AnswerBegan,
     AnswerEnded,
-    AnswerGiven,
     AnswerPiece,
-    CallMeasured,
-    CommandDone,
-    ConversationDeleted,
     Event,
-    HeartbeatTicked,
-    LetterTaken,
-    OutcomeUnknown,
-    PermissionAsked,
-    ScheduleFired,
-    SubagentCompleted,
     SubagentProgress,
-    SubagentSpawned,
-    SummaryBegan,
-    SummaryWritten,
-    TitleGiven,
     ToolCalled,
     ToolOutput,
     ToolReturned,
-    TurnBegan,
-    TurnEnded,
-    TurnMoved,
-    Warned,
 )
 from ...ports.permission import Approval
 from ...readings.questions import asked_of
@@ -45,6 +27,7 @@ from ..chat_view.approvals import question
 from ..chat_view.markdown import StreamedMarkdown
 from ..chat_view.theme import Theme, dimmed
 from ..chat_view.tool_view import ToolView
+from ..shown_events import Doing, Noted, read_event
 from .tool_rows import RunningTools
 
 SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -198,9 +181,9 @@ class ChatDisplay:
             self._show(self._markdown.feed(text))
 
     def follow(self, event: Event) -> None:
-        match event:
+        match shown := read_event(event):
             case AnswerPiece():
-                self._add(event)
+                self._add(shown)
             case AnswerBegan():
                 self._said = ""
                 self.status(THINKING)
@@ -217,27 +200,16 @@ class ChatDisplay:
                     self._print(view.done(outcome, text))
                 elif outcome != "done":
                     self.note(f"{tool}: {text[:200]}")
-            case SummaryBegan():
-                self.status("summarising what was said before")
-            case SummaryWritten(before=before, after=after):
-                self.note(f"(earlier parts are now a summary: about {after:,} tokens instead of {before:,})")
-            case SubagentSpawned(title=title):
-                self.note(f"(a task is under way: {in_one_line(title)})")
             case SubagentProgress(steps=steps, doing=doing):
                 self._tools.progress(steps, doing)
-            case SubagentCompleted(reason=reason):
-                self.note(f"(a task is over{f': {in_one_line(reason)}' if reason else ''})")
-            case Warned(reason=reason, text=text):
-                if reason in ("window", "spent"):  # others end the turn, and are told as its end
-                    self.note(f"({text})")
-            case LetterTaken() | TurnBegan() | CallMeasured() | CommandDone() | TitleGiven() | ConversationDeleted():
+            case Noted(text=text):
+                self.note(text)
+            case Doing(text=text):
+                self.status(text)
+            case None:
                 pass
-            case TurnMoved() | ScheduleFired() | HeartbeatTicked():
-                pass  # what it tells is shown where it is told
-            case PermissionAsked() | OutcomeUnknown() | TurnEnded() | AnswerGiven():
-                pass  # whoever has asked shows these
             case _:
-                assert_never(event)
+                assert_never(shown)
         self._seen(event)
         self._touch()
 

@@ -38,7 +38,7 @@ async def edit_text(window: ChatWindow, buffer: Buffer, folded: Folded, note: Ca
         return
     finally:
         path.unlink(missing_ok=True)
-    buffer.text = folded.fold(text)
+    buffer.text = folded.fold_again(text)
     buffer.cursor_position = len(buffer.text)
     window.redraw()
 

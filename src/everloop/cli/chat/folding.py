@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 LINES, LETTERS = 8, 1500  # of a paste that is folded
-_LABEL = re.compile(r"\[(?:pasted [\d,]+ (?:lines|characters)|picture)(?: #\d+)?\]\Z")
+_LABEL = re.compile(r"\[(?:pasted [\d,]+ (?:lines|characters)|picture)(?: #\d+)?\]")
 
 
 class Folded:
@@ -16,10 +16,16 @@ class Folded:
 
     def fold(self, text: str) -> str:
         """What stands for a paste: itself, if it is short."""
-        lines = text.count("\n") + 1
-        if lines <= LINES and len(text) <= LETTERS:
+        if not _is_long(text):
             return text
+        lines = text.count("\n") + 1
         return self._name(f"pasted {lines:,} lines" if lines > 1 else f"pasted {len(text):,} characters", text)
+
+    def fold_again(self, text: str) -> str:
+        """What was unfolded and may have been changed since: the pastes that are still in it, or all of it, if it is
+        long without them."""
+        known = self.refold(text)
+        return self.fold(text) if _is_long(known) else known
 
     def picture(self, path: Path) -> str:
         label = self._free("picture")
@@ -28,9 +34,15 @@ class Folded:
 
     def unfold(self, text: str) -> str:
         """As it is sent: with what was pasted. Pictures stay as their words, for one speaks of them by these."""
-        for label, pasted in self._texts.items():
-            text = text.replace(label, pasted)
-        return text
+        return _LABEL.sub(lambda found: self._texts.get(found[0], found[0]), text)
+
+    def behind(self, text: str) -> dict[str, str]:
+        """What was pasted, by the words in brackets that stand for it there."""
+        return {label: self._texts[label] for label in _LABEL.findall(text) if label in self._texts}
+
+    def take_in(self, text: str, pasted: dict[str, str]) -> str:
+        """A text of another chat, and what stood behind its words in brackets there: with words for it here."""
+        return _LABEL.sub(lambda found: self.fold(pasted[found[0]]) if found[0] in pasted else found[0], text)
 
     def refold(self, text: str) -> str:
         """What was typed of it, with words in brackets for what was pasted."""
@@ -58,7 +70,11 @@ class Folded:
         return label
 
 
+def _is_long(text: str) -> bool:
+    return text.count("\n") >= LINES or len(text) > LETTERS
+
+
 def label_before(text: str) -> int:
     """How many letters the words in brackets have that a text ends with, which go as one."""
-    found = _LABEL.search(text)
-    return len(found[0]) if found else 0
+    last = next((found for found in _LABEL.finditer(text) if found.end() == len(text)), None)
+    return len(last[0]) if last else 0

@@ -1,6 +1,7 @@
 """What was typed, from chat to chat: a file in the home that its owner alone can read, one message of JSON a line.
 
-What begins with a space is not kept. Two chats may write at once: each line is one write at the end of the file.
+A message that holds long pastes is kept as a `FoldedMessage`, so that it comes back folded and can be sent whole. What
+begins with a space is not kept. Two chats may write at once: each line is one write at the end of the file.
 """
 
 import os
@@ -8,21 +9,34 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 from prompt_toolkit.history import History
 
+from .folding import Folded
+
 FILE = "history"
-LONGEST = 20_000  # letters of one message; what is longer is not kept
+LONGEST = 100_000  # bytes of one message in the file; what is longer is there until the chat ends
 MOST_BYTES = 1_000_000  # of the file, of which half is left when it is longer
 
 
+class FoldedMessage(Struct, frozen=True):
+    """As it stood in the line, and what was pasted, by the words in brackets that stand for it."""
+
+    text: str
+    pasted: dict[str, str]
+
+
 class TypedHistory(History):
-    def __init__(self, path: Path) -> None:
+    """Of texts as they stand in the line; what is behind their words in brackets `folded` knows."""
+
+    def __init__(self, path: Path, folded: Folded) -> None:
         super().__init__()
         self._path = path
+        self._folded = folded
         self._last = ""
 
     def append_string(self, string: str) -> None:
-        if string.strip() and not string.startswith(" ") and string != self._last and len(string) <= LONGEST:
+        if string.strip() and not string.startswith(" ") and string != self._last:
             self._last = string
             super().append_string(string)
 
@@ -35,10 +49,16 @@ class TypedHistory(History):
         if len(data) > MOST_BYTES:
             data = data[-MOST_BYTES // 2 :].partition(b"\n")[2]
             self._write(data, os.O_TRUNC)
-        return [text for line in reversed(data.splitlines()) if (text := _decoded(line))]
+        return [text for line in reversed(data.splitlines()) if (text := self._text(_decoded(line)))]
 
     def store_string(self, string: str) -> None:
-        self._write(msgspec.json.encode(string) + b"\n", os.O_APPEND)
+        pasted = self._folded.behind(string)
+        line = msgspec.json.encode(FoldedMessage(string, pasted) if pasted else string) + b"\n"
+        if len(line) <= LONGEST:
+            self._write(line, os.O_APPEND)
+
+    def _text(self, kept: str | FoldedMessage) -> str:
+        return kept if isinstance(kept, str) else self._folded.take_in(kept.text, kept.pasted)
 
     def _write(self, data: bytes, how: int) -> None:
         try:
@@ -52,8 +72,8 @@ class TypedHistory(History):
             os.close(file)
 
 
-def _decoded(line: bytes) -> str:
+def _decoded(line: bytes) -> str | FoldedMessage:
     try:
-        return msgspec.json.decode(line, type=str)
+        return msgspec.json.decode(line, type=str | FoldedMessage)
     except msgspec.DecodeError:  # half a line of a process that was killed
         return ""

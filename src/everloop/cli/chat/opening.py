@@ -57,7 +57,7 @@ class RichChat:
         self.keyboard = Keyboard()
         self.folded = Folded()
         self.scene = Before()
-        self.history = TypedHistory(home / FILE)
+        self.history = TypedHistory(home / FILE, self.folded)
         self.echo: Callable[[str, str], None] = lambda prompt, line: None
         self.command: Callable[[str], None] = self._hold  # runs what begins with !
         self.early: list[str] = []  # such commands, from before there was anybody to run them
@@ -130,7 +130,7 @@ class RichChat:
         if command_in(line) and not command_in(text):  # of a folded paste nobody sees how it begins
             line = f"/{line.lstrip()}"
         if not self.keyboard.is_asked:
-            self.history.append_string(line)
+            self.history.append_string(text.rstrip("\n"))
         self.buffer.reset()
         if line.lstrip() in ("/resume", "/tree") and self.scene.sources.sessions and not self.keyboard.is_asked:
             self._choose(line.strip())
@@ -152,7 +152,7 @@ class RichChat:
         elif self.running:
             self.running[-1].cancel()
         elif self.buffer.text:
-            self.history.append_string(self.folded.unfold(self.buffer.text))
+            self.history.append_string(self.buffer.text)
             self.buffer.reset()
             self.keyboard.wants_to_leave()
         elif self.keyboard.wants_to_leave():

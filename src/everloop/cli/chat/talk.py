@@ -28,6 +28,7 @@ from ..questions import Questions
 from ..times import clock
 
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
+GO_ON = '(say "go on" to have the rest)'
 AGAIN = "(Ctrl-C once more leaves, and so does Ctrl-D)"
 TAKEN = {
     "steer": "(taken: it hears this at its next step, or answers it next)",
@@ -147,12 +148,13 @@ class Chat:
 
     def _fail(self, error: MailRefused | TurnFailed) -> None:
         terminal = self._here.terminal
-        if isinstance(error, TurnFailed) and error.reason == "stopped":
-            self._stopped = time.monotonic()
         terminal.end_turn()
-        terminal.note(f"everloop: {error}")
+        is_stopped = isinstance(error, TurnFailed) and error.reason == "stopped"
+        if is_stopped:
+            self._stopped = time.monotonic()
+        terminal.note(f"({error})" if is_stopped else f"everloop: {error}")
         if isinstance(error, TurnFailed) and error.cut:
-            terminal.note(STAYS)
+            terminal.note(GO_ON if is_stopped else STAYS)
         self._answered = False
 
     async def _prompt(self) -> str | None:

@@ -10,6 +10,7 @@ import msgspec
 from ...readings.tool_hints import tool_hint
 from ...readings.visible import in_one_line, visible
 from ..cells import beginning, parts
+from ..shown_events import left_of_stop
 from .diffs import Reading, coloured, diff
 from .theme import Theme
 
@@ -87,6 +88,8 @@ class ToolView:
         if outcome == "done" and _FAILED.match(text):  # the call was made, and its command came to nothing
             style, mark = "error", "✗"
         head = self._headed(mark, style)
+        if outcome == "cancelled":
+            text = left_of_stop(text)
         if outcome == "done":
             return "\n".join(filter(None, (head, self._change(text) or self._folded(text))))
         told = self._theme.paint(f"{_INDENT}{_TOLD.get(outcome, in_one_line(outcome))}", style)

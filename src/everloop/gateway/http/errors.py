@@ -157,6 +157,6 @@ def noted(refused: Refused, error: Exception, session: str | None = None) -> Ref
 def sentence(error: Exception) -> str:
     """Its text with a capital and a full stop."""
     text = str(error) or type(error).__name__
-    if text.partition(" ")[0].isalpha():  # a file's name, an address or a setting is left as it is
+    if text.partition(" ")[0].rstrip(",;").isalpha():  # a file's name, an address or a setting is left as it is
         text = f"{text[:1].upper()}{text[1:]}"
     return text if text.endswith((".", "!", "?", ")")) else f"{text}."
