@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import ChainMap
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..bus.local import LocalBus
 from ..core.people import Role
-from ..core.turn import Finished
 from ..errors import HomeError
 from ..files.pictures import fit
 from ..memory.book import MemoryBook
@@ -251,6 +250,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         store, bus, clock, files=hearts, deeds=deeds, settings=lambda: live.now.settings, whose=given.whose
     )
     heartbeats = heartbeat_desk(store, hearts, lambda: live.now.settings)
+    collector = tell_a_collector(settings, store, given.http, supervisor, stack)
     driver = Driver(
         store,
         bus,
@@ -260,10 +260,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         gallery=Gallery(files, fit),
         steering=settings.agents.defaults.steering,
         people=people,
-        ended=_together(
-            _together(titles.note, _together(deeds.note, heartbeat.note)),
-            tell_a_collector(settings, store, given.http, supervisor, stack),
-        ),
+        ended=(titles.note, deeds.note, heartbeat.note, *([collector] if collector else ())),
         files=prompt_files,
         clock=clock,
         approvers=Approvers(store, traits, given.roles),
@@ -411,20 +408,6 @@ def _make_workspace(settings: Settings, home: Path) -> None:
         make_workspace(workspace)
     except OSError as error:
         raise HomeError(f"the workspace {workspace} cannot be used ({error.strerror})") from error
-
-
-def _together(
-    first: Callable[[str, Finished], None], second: Callable[[str, Finished], None] | None
-) -> Callable[[str, Finished], None]:
-    """Whoever is to be told of turns that end, as one."""
-    if second is None:
-        return first
-
-    def tell(thread: str, turn: Finished) -> None:
-        first(thread, turn)
-        second(thread, turn)
-
-    return tell
 
 
 async def _start_scheduler(
