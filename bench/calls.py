@@ -1,78 +1,135 @@
-"""Calls of Python functions that a turn makes, which do not depend on what else the machine does.
+"""Calls of Python functions that a turn makes, which hardly depend on what else the machine does.
 
-    python bench/calls.py [--src DIR] [--by file|function] [--top COUNT] [SYSTEM [STORE_URL]]
+    python bench/calls.py [--src DIR] [--by file] [--top COUNT] [SYSTEM …]
+    python bench/calls.py … --postgres [SYSTEM …]     the same, of a client of PostgreSQL
+    python bench/calls.py … --clients COUNT           of a server, for WebSocket clients that speak at once
+    python bench/calls.py … --door v1|ws              of a server, for one client
 
-SYSTEM is one of one.py's; a coroutine that goes on after a wait counts as called again. With `--src` the turns are
-those of another checkout.
+SYSTEM is one of one.py's. A coroutine that goes on after a wait counts as called again. A process that makes some turns
+is counted, and one that makes more; the difference is what the turns took. With `--src` the turns are those of another
+checkout.
 """
 
 import argparse
-import asyncio
+import atexit
 import collections
+import json
+import os
+import runpy
+import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-TURNS = 200
+FEW, MANY = 100, 300
+ROUNDS = 1, 5  # in each of which every client says something
 
-Counts = collections.Counter[CodeType]
+Calls = collections.Counter[str]
 
 
-async def counted(system: str, base: str, *store: str) -> tuple[Counts, int]:
-    """How often each function of Python was called in so many warm turns, and how often one of C."""
-    from one import opened, turns
-
-    called: Counts = collections.Counter()
-    native = 0
+def count(target: str, script: str) -> None:
+    """Run a script, or a module, as its process, and keep what was called in it."""
+    called: collections.Counter[CodeType | str] = collections.Counter()
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal native
         if event == "call":
             called[frame.f_code] += 1
         elif event == "c_call":
-            native += 1
+            called["C"] += 1
 
-    async with opened(system, base, *store) as house:
-        await turns(house.ask, 0, warm=100)
-        sys.setprofile(note)
-        await turns(house.ask, TURNS, warm=0)
+    def keep() -> None:
         sys.setprofile(None)
-    return called, native
+        names: Calls = collections.Counter()
+        for code, times in called.items():
+            names[code if isinstance(code, str) else _name(code)] += times
+        Path(target).write_text(json.dumps(names))
+
+    atexit.register(keep)
+    sys.setprofile(note)
+    if script == "-m":
+        runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = str(Path(script).parent)
+        runpy.run_path(script, run_name="__main__")
 
 
-def tell(called: Counts, native: int, by: str, top: int) -> None:
-    print(f"calls of Python functions in a turn: {called.total() / TURNS:.0f}; of C: {native / TURNS:.0f}\n")
-    grouped: collections.Counter[str] = collections.Counter()
-    for code, times in called.items():
-        file = "/".join(Path(code.co_filename).parts[-3:])
-        grouped[file if by == "file" else f"{file}:{code.co_firstlineno} {code.co_qualname}"] += times
-    for name, times in grouped.most_common(top):
-        print(f"{times / TURNS:8.2f}  {name}")
+def _name(code: CodeType) -> str:
+    return f"{'/'.join(Path(code.co_filename).parts[-3:])}:{code.co_firstlineno} {code.co_qualname}"
+
+
+def under(target: str) -> list[str]:
+    return [sys.executable, str(Path(__file__).resolve()), "--counting", target]
+
+
+def counted(run: Callable[[list[str]], object]) -> Calls:
+    """What is called in the process that is run under this command."""
+    with tempfile.NamedTemporaryFile("r") as kept:
+        run(under(kept.name))
+        return collections.Counter(json.load(kept))
+
+
+def turns(system: str, base: str, many: int, store: Sequence[str], command: list[str]) -> None:
+    asked = [sys.executable, str(Path(__file__).with_name("one.py")), system, f"turns={many}", base, *store]
+    subprocess.run([*command, *asked], check=True, stdout=subprocess.DEVNULL)
+
+
+def served(base: str, clients: Sequence[str], command: list[str]) -> None:
+    from run import gateway_server, load_of
+
+    load_of(partial(gateway_server, under=command), base, *clients)
+
+
+def tell(name: str, few: Calls, many: Calls, turns: int, chosen: argparse.Namespace) -> None:
+    more = many - few
+    native = more.pop("C", 0)
+    print(f"{name}: {more.total() / turns:.0f} calls of Python functions in a turn, and {native / turns:.0f} of C")
+    grouped: Calls = collections.Counter()
+    for called, times in more.items():
+        grouped[called.partition(":")[0] if chosen.by == "file" else called] += times
+    for called, times in grouped.most_common(chosen.top):
+        print(f"{times / turns:8.2f}  {called}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("system", nargs="?", default="everloop-own")
-    parser.add_argument("store", nargs="*")
+    parser.add_argument("systems", nargs="*", default=["everloop-own"])
     parser.add_argument("--src", default="")
     parser.add_argument("--by", choices=("file", "function"), default="function")
-    parser.add_argument("--top", type=int, default=60)
+    parser.add_argument("--top", type=int, default=0)
+    parser.add_argument("--postgres", action="store_true")
+    parser.add_argument("--clients", type=int, default=0)
+    parser.add_argument("--door", choices=("v1", "ws"))
     chosen = parser.parse_args()
     if chosen.src:
-        sys.path.insert(0, str(Path(chosen.src).resolve()))
-    from run import ONE_CHUNK, model
+        os.environ["PYTHONPATH"] = str(Path(chosen.src).resolve())
+    from run import HOMES, ONE_CHUNK, model, postgres_stores
 
+    HOMES.mkdir(exist_ok=True)
     with model(ONE_CHUNK) as base:
-        counting = counted(chosen.system.removesuffix("-own"), base, *chosen.store)
-        if chosen.system.endswith("-own"):
-            from everloop.cli.process import run
-
-            called, native = run(counting)
+        if chosen.clients:
+            few, many = (counted(partial(served, base, ("clients", str(chosen.clients), str(n)))) for n in ROUNDS)
+            tell(f"{chosen.clients} clients", few, many, (ROUNDS[1] - ROUNDS[0]) * chosen.clients, chosen)
+        elif chosen.door:
+            few, many = (counted(partial(served, base, ("one", chosen.door, str(n)))) for n in (FEW, MANY))
+            tell(f"/{chosen.door}", few, many, MANY - FEW, chosen)
+        elif chosen.postgres:
+            with postgres_stores() as anew:
+                for system in chosen.systems:
+                    few, many = (counted(partial(turns, system, base, n, [anew()])) for n in (FEW, MANY))
+                    tell(f"{system}, PostgreSQL", few, many, MANY - FEW, chosen)
         else:
-            called, native = asyncio.run(counting)
-    tell(called, native, chosen.by, chosen.top)
+            for system in chosen.systems:
+                few, many = (counted(partial(turns, system, base, n, ())) for n in (FEW, MANY))
+                tell(system, few, many, MANY - FEW, chosen)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--counting"]:
+        _, _, target, _, script, *sys.argv[1:] = sys.argv
+        count(target, script)
+    else:
+        main()

@@ -138,13 +138,13 @@ class Book:
         return book
 
     @classmethod
-    def begin(cls, store: ThreadStore, thread: Thread, inbound: Inbound, listener: Listener) -> "Book":
+    def begin(cls, store: ThreadStore, thread: Thread, inbound: Inbound, session: str, listener: Listener) -> "Book":
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn. It
         raises Fenced when the letter has to go through the inbox."""
         assert isinstance(inbound.letter, Said)
         book = cls(store, thread, Lease(thread.id, 0, thread.seq), (), listener)
         book._next.letter = inbound
-        book.owner, book.session = inbound.owner, str(inbound.address)
+        book.owner, book.session = inbound.owner, session
         book.keep(heard(inbound.letter))
         return book
 
@@ -328,7 +328,7 @@ class Book:
         """`began` is where its first message stands."""
         finished = hushed(finished) if finished.source else finished
         self._finished = (*self._finished, finished)
-        self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
+        self._next.ended = (*self._next.ended, *[(mail, finished.seq) for mail in finished.mails])
         waited_for = finished.mails == (self._letter,) and self._listener.is_waited_for()
         text = finished.text
         if finished.cut:

@@ -58,7 +58,7 @@ class ModelCalls:
     ) -> Denied | Charge | None:
         """What keeps it from being made, if anything of the `bounds` of who pays does; what it has used of them."""
         thread = book.thread
-        recalled = await self._recall(book, briefed) if thread.condensed or self._facts else ""
+        recalled = await self._recall(book, briefed) if thread.condensed or await self._remembers(book) else ""
         asking = _asking(thread, briefed, wrap, recalled)
         allowed: AllowedCall | None = None
         if bounds:
@@ -163,6 +163,10 @@ class ModelCalls:
         if asking.tokens / rules.limit < WARNING <= full:
             self._bus.publish(Warned(thread.id, head, "window", NEARLY_FULL))
 
+    async def _remembers(self, book: Book) -> bool:
+        facts = self._facts
+        return facts is not None and await book.patiently(partial(facts.knows, book.thread.turn.principal))
+
     async def _recall(self, book: Book, briefed: Briefed) -> str:
         """Of what is remembered, and of what is a summary now, what is meant by what people have just said; the same
         for all steps until they say something else."""
@@ -214,18 +218,14 @@ def _most(thread: Thread, briefed: Briefed, asking: _Asking) -> Usage:
 class _Draft:
     """Passes the pieces of an answer on as they come, and keeps them until it is whole."""
 
-    __slots__ = ("_began", "_bus", "_shown")
+    __slots__ = ("_bus", "_shown", "_thread", "message")
 
     def __init__(self, bus: Bus, began: AnswerBegan) -> None:
         self._bus = bus
-        self._began = began
+        self._thread = began.thread
+        self.message = began.message  # the seq of the call that it answers
         self._shown: list[Delta] = []
         bus.publish(began)
-
-    @property
-    def message(self) -> int:
-        """The seq of the call that it answers."""
-        return self._began.message
 
     def show(self, delta: Delta) -> None:
         self._shown.append(delta)
@@ -233,8 +233,8 @@ class _Draft:
 
     def _publish(self, n: int, delta: Delta) -> None:
         piece = AnswerPiece(
-            thread=self._began.thread,
-            seq=self._began.message,
+            thread=self._thread,
+            seq=self.message,
             n=n,
             text=delta.text,
             reasoning=delta.reasoning,
