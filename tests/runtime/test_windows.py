@@ -207,4 +207,5 @@ async def test_while_a_host_is_asked_only_what_would_have_to_be_compacted_waits_
         await asyncio.sleep(0)
         assert (first.done(), second.done(), briefed.rules.limit) == (False, False, 6144)
         gate.set()
+    briefed.fit_again()
     assert (asked, briefed.rules.limit, briefed.should_measure(6000, cramped=True)) == ([True], 128_000, False)

@@ -106,7 +106,7 @@ class Agent(HeldHouse):
         """As `ask`, for a letter that is already written."""
         if begun := self._inbox.begin(inbound):
             try:
-                return answer_of(await begun.finished, begun.thread, str(inbound.address))
+                return answer_of(await begun.finished, begun.thread, begun.session)
             except Fenced:  # it has to go through the inbox
                 pass
         return await self.outcome(*await self._take(inbound))

@@ -29,7 +29,14 @@ class BroughtTools:
         self._tools: Tools = ()
 
     def tools(self) -> Tools:
-        if self._sources and (versions := [_version(source) for source in self._sources]) != self._versions:
+        versions: list[object] = []
+        for source in self._sources:
+            try:
+                versions.append(source.version)
+            except BaseException:  # a stranger's code runs here, and may try to end the program
+                _log.warning("%s cannot tell whether its tools have changed", type(source).__name__, exc_info=True)
+                versions.append(None)
+        if versions != self._versions:
             self._versions = versions
             self._look()
         return self._tools
@@ -45,14 +52,6 @@ class BroughtTools:
         tools = tuple(tool for part in self._parts for tool in part)
         if tools != self._tools:
             self._tools = tools
-
-
-def _version(source: ToolSource) -> object:
-    try:
-        return source.version
-    except BaseException:  # a stranger's code runs here, and may try to end the program
-        _log.warning("%s cannot tell whether its tools have changed", type(source).__name__, exc_info=True)
-        return None
 
 
 def _tools(source: ToolSource) -> Tools | None:

@@ -78,6 +78,8 @@ class PersonalCredentials:
 
     def kit(self, principal: str, kit: Kit) -> Kit:
         """The tools of somebody, with those for credentials where they keep any."""
+        if not self._personal.has(principal):
+            return kit
         names = tuple(self._personal.of(principal, CREDENTIAL))
         if not names:
             return kit

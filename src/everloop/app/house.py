@@ -147,18 +147,12 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         leave = self.live.now.toolset.leave
         return Children(self.toolbox, self.bus, self.store, lambda: task_limits(self.settings().agents), leave)
 
-    def _turn_notes(self) -> TurnNote:
+    def _turn_notes(self) -> tuple[TurnNote, ...]:
         """Who is told of turns that end."""
         opened, given = self.opened, self.given
         collector = tell_a_collector(opened.settings, opened.store, given.http, self.supervisor, self.stack)
         titled = None if given.whose else self.titles.note  # what one person opens is over before they see a list
-        heard = [note for note in (titled, self.deeds.note, self.heartbeats.note, collector) if note]
-
-        def note(thread: str, turn: Finished) -> None:
-            for each in heard:
-                each(thread, turn)
-
-        return note
+        return tuple(note for note in (titled, self.deeds.note, self.heartbeats.note, collector) if note)
 
     @cached_property
     def lanes(self) -> Lanes:

@@ -57,17 +57,13 @@ class HouseMcp:
         self._sections: Sections = {}
         self._taken: frozenset[str] = frozenset()
         self._secrets: dict[str, float] = {}
-        self._made = 0
+        self.version = 0
         self._version = -1
         self._uses: Counter[tuple[str, str]] = Counter()
         self._supervisor: Supervisor | None = None
         self._meeting: Supervised | None = None
         self._changed = asyncio.Event()  # which servers there are
         self._alone = asyncio.Lock()
-
-    @property
-    def version(self) -> object:
-        return self._made
 
     def tools(self) -> Sequence[Tool]:
         return self.offered.tools
@@ -191,7 +187,7 @@ class HouseMcp:
         self.offered = offered_tools(self.servers, self.pins, self._taken, self._call, self._read)
         for server, tool in sorted(self.offered.refused - before.refused):
             _log.warning("%r of the MCP server %s is left out: its name would be that of another tool", tool, server)
-        self._made += 1
+        self.version += 1
 
     async def _kept(self) -> dict[str, float]:
         """When each secret was kept that they refer to."""

@@ -69,9 +69,13 @@ class SettingsFiles:
         if crowded and now - self._looked < MOMENT:
             return False
         self._looked = now
-        if self._fresh or self._emptied or (not self._seen and any(os.access(path, os.F_OK) for path in self._places)):
+        if self._fresh or self._emptied:
             return True
-        return any(_stamp(path) != stamp for seen in (self._seen, self._keys) for path, stamp in seen.items())
+        for path in () if self._seen else self._places:
+            if os.access(path, os.F_OK):
+                return True
+        seen = self._seen | self._keys
+        return [*map(_stamp, seen)] != [*seen.values()]
 
 
 def _stamp(path: str) -> Stamp | None:

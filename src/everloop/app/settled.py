@@ -27,7 +27,9 @@ class SettledSections:
         """Raises StoreError."""
         key = situation.thread, situation.principal, situation.role
         told = self._told.get(key)
-        mark = situation.covered, *[await source.revocation(situation) for source in self._sources]
+        mark: _Mark = (situation.covered,)
+        for source in self._sources:
+            mark += (await source.revocation(situation),)
         if told is None or told[0] != mark:
             asked = [await source.sections(situation) for source in self._sources]
             sections = asked[0] if len(asked) == 1 else tuple(section for each in asked for section in each)

@@ -256,17 +256,14 @@ class Kits:
         return workspace_for(principal, self._home, self._workspace)
 
     def of(self, principal: str) -> Kit:
-        return self._with_personal(principal, self._shared(principal))
+        joined = self._owners if principal == OWNER else self._others.get(principal) or self._join(principal)
+        return self._with_personal(principal, joined.with_tools(self._brought.tools()))
 
-    def _shared(self, principal: str) -> Kit:
-        tools = self._brought.tools()
-        if principal == OWNER:
-            return self._owners.with_tools(tools)
-        if principal not in self._others:
-            self._others[principal] = Joined(self._make(self.workspace(principal)))
-            if len(self._others) > PEOPLE:
-                self._others.popitem(last=False)
-        return self._others[principal].with_tools(tools)
+    def _join(self, principal: str) -> Joined:
+        joined = self._others[principal] = Joined(self._make(self.workspace(principal)))
+        if len(self._others) > PEOPLE:
+            self._others.popitem(last=False)
+        return joined
 
 
 def workspace_for(principal: str, home: Path, owners: Path) -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from msgspec import structs
 
-from ..core.mail import Address, Inbound, Outbound, Said
+from ..core.mail import Inbound, Outbound, Said
 from ..core.message import said
 from ..core.people import OWNER, is_chat
 from ..errors import BadSession, MailRefused
@@ -144,7 +144,7 @@ def spoken(text: str, session: str, event: str, author: str, **how: Unpack[Manne
     """What a program says for someone. Raises BadSession, and MailRefused where it does not say for whom."""
     if unknown := how.keys() - Manner.__annotations__.keys():
         raise TypeError(f"nothing is said {', '.join(sorted(unknown))}: there is {', '.join(Manner.__annotations__)}")
-    owned = traits_of(Address.parse(session).channel).private  # the owner speaks there, unless somebody is named
+    owned = traits_of(exact(session).channel).private  # the owner speaks there, unless somebody is named
     if not author and not owned:
         raise MailRefused(
             f"nobody says who speaks in {session[:200]}: use agent.user({session[:200]!r}), or author=… "

@@ -6,8 +6,6 @@ from functools import partial
 from ..ports.events import AnswerBegan, AnswerEnded, AnswerPiece, Draft, Event
 from .feed import LocalFeed
 
-_OF_A_DRAFT = (AnswerBegan, AnswerPiece, AnswerEnded)
-
 
 class LocalBus:
     def __init__(self) -> None:
@@ -26,22 +24,19 @@ class LocalBus:
         self._on_cancel(thread)
 
     def publish(self, event: Event) -> None:
-        if isinstance(event, _OF_A_DRAFT):
-            self._keep(event)
+        if isinstance(event, AnswerPiece):
+            if draft := self._drafts.get(event.thread):
+                draft.add(event)
+        elif isinstance(event, AnswerBegan):
+            self._drafts[event.thread] = Draft(event)
+        elif isinstance(event, AnswerEnded):
+            self._drafts.pop(event.thread, None)
         if not self._feeds:
             return
         for feed in self._feeds.get(event.thread, ()):
             feed.put(event)
         for feed in self._feeds.get("", ()):
             feed.put(event)
-
-    def _keep(self, event: AnswerBegan | AnswerPiece | AnswerEnded) -> None:
-        if isinstance(event, AnswerBegan):
-            self._drafts[event.thread] = Draft(event)
-        elif isinstance(event, AnswerEnded):
-            self._drafts.pop(event.thread, None)
-        elif draft := self._drafts.get(event.thread):
-            draft.add(event)
 
     def hears(self, thread: str) -> bool:
         return bool(self._feeds) and (thread in self._feeds or "" in self._feeds)

@@ -71,15 +71,16 @@ class UserSaid(_Entry, frozen=True):
     def messages(self) -> list[Message]:
         """All of it, in a group with who says it. What a client's tools have said are a stranger's words."""
         found = self._messages()
-        if not is_chat(self.principal) or not found:
+        if not self.principal or not is_chat(self.principal) or not found:
             return found
         header = header_of(self.author, self.speaker) if self.speaker and self.parts and not self.source else ""
         return [*map(in_group, found[:-1]), in_group(found[-1], header)]
 
     def _messages(self) -> list[Message]:
-        found = [_by_tools(message) if message.role == "tool" else message for message in self.before]
         if self.source:
             return [Message("user", (Text(NOTICE.format(self.source)), *self.parts))]
+        before = self.before
+        found = [_by_tools(each) if each.role == "tool" else each for each in before] if before else []
         if self.parts:
             said = Message("user", self.parts)
             found.append(_by_tools(said) if self.brought is not None and self.brought.outside else said)
@@ -366,13 +367,9 @@ class _Stamp(Struct):
     v: int = 1
 
 
-_encode = msgspec.json.Encoder().encode
+encode: Callable[[Entry], bytes] = msgspec.json.Encoder().encode
 _decode: Callable[[bytes | str], Entry] = msgspec.json.Decoder(Entry).decode
 _stamp = msgspec.json.Decoder(_Stamp).decode
-
-
-def encode(entry: Entry) -> bytes:
-    return _encode(entry)
 
 
 def decode(body: bytes | str) -> Entry:

@@ -90,7 +90,10 @@ def is_strange(part: Part) -> bool:
 
 def last_said(messages: Sequence[Message]) -> int:
     """The place of the last that somebody has said; -1 if nobody has."""
-    return next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role == "user"), -1)
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].role == "user":
+            return at
+    return -1
 
 
 def said_in_turn(messages: Sequence[Message], began: int) -> list[int]:

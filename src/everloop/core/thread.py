@@ -231,7 +231,7 @@ class Thread:
     def _begin(self, seq: int, entry: UserSaid) -> None:
         # To each of two who speak here the other is a stranger, as are those who have filled the memory of a group.
         others = is_chat(entry.principal) or self.turn.requester not in ("", entry.author)
-        self.strangers.outside = self.outside or others or (entry.task is not None and entry.task.outside)
+        self.strangers.outside = self.outside or others or bool(entry.terms and entry.task and entry.task.outside)
         self.turn, self.owes_reply = Turn.begun_by(entry, seq, self.turn.terms), True
         self._take_in(entry)
         self.turn.began = last_said(self.transcript.messages)

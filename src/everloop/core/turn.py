@@ -98,7 +98,7 @@ class Turn:
         turn = cls(seq, entry.author, entry.principal, entry.terms.within(terms) if entry.terms else terms)
         turn.unattended, turn.preapproved, turn.source = entry.unattended, entry.preapproved, entry.source
         turn.payer, turn.rounds = entry.payer or entry.author, entry.rounds
-        turn.exits = entry.task.exits if entry.task else turn.exits
+        turn.exits = entry.task.exits if entry.terms and entry.task else turn.exits
         return turn
 
     @classmethod

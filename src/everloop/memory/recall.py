@@ -7,7 +7,7 @@ true no longer, however old an index is.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from ..errors import ProviderError
@@ -49,6 +49,9 @@ class Recall:
         if not await self._store.has_memory(owner):
             return []
         return await self._hits(owner, await self._ranked(owner, query), FOUND, limit)
+
+    def knows(self, owner: str) -> Awaitable[bool]:
+        return self._store.has_memory(owner)
 
     async def told(
         self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int, *, strangers: bool = False

@@ -112,7 +112,7 @@ class AnswerReader:
             if self._hints > _MOST_HINTS:
                 raise NotHttp("its answer never comes")
         else:
-            self._understand(self._parser, status, CIMultiDict([_text(name, value) for name, value in fields]))
+            self._understand(self._parser, status, CIMultiDict(_texts(fields)))
 
     def on_message_complete(self) -> None:
         if self.status:
@@ -174,11 +174,13 @@ def _size(fields: list[tuple[bytes, bytes]]) -> int:
     return sum(len(name) + len(value) for name, value in fields)
 
 
-def _text(name: bytes, value: bytes) -> tuple[str, str]:
-    value = value.strip(b" \t")
-    if not value.isascii() and name.lower() == b"location":
-        return name.decode(), _address(value)
-    return name.decode(), value.decode(errors="replace")
+def _texts(fields: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    found = []
+    for name, value in fields:
+        value = value.strip(b" \t")
+        is_address = not value.isascii() and name.lower() == b"location"
+        found.append((name.decode(), _address(value) if is_address else value.decode(errors="replace")))
+    return found
 
 
 def _address(value: bytes) -> str:

@@ -48,8 +48,13 @@ class HttpConnection(asyncio.Protocol):
     @property
     def is_usable(self) -> bool:
         """Whether it can carry another request: that would wait behind what the host has not read of the one before."""
-        may = self._reader.done and self._reader.keeps and not (self._lost or self._is_refused)
+        may = self._reader.done and self._reader.keeps and not (self._lost or (self._is_large and self._is_refused))
         return may and not self.transport.get_write_buffer_size()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all of the answer has come, and nothing of it waits."""
+        return self._reader.done and not (self._body or self._paused)
 
     @property
     def is_rested(self) -> bool:

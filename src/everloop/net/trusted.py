@@ -226,7 +226,7 @@ class _TrustedExchange:
         target, headers = _read(self._url), self._headers
         for _ in range(_MOST_REDIRECTS + 1):
             reader = await self._ask(target, headers)
-            location = self._redirection(reader)
+            location = self._redirection(reader) if reader.status in _REDIRECTS else None
             if location is None:
                 return TrustedAnswer(self._connection, reader, target.name, self._seconds)
             self._http.part(target, self._connection)
@@ -240,7 +240,7 @@ class _TrustedExchange:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
+            if kind is None and not self._connection.has_ended:
                 with suppress(*FAILURES):
                     await self._connection.take_leave()
         finally:
@@ -268,7 +268,7 @@ class _TrustedExchange:
         """A POST would arrive as a GET without its body, which no one could explain. And a key in a header that we
         don't know would be told to a stranger."""
         location = reader.headers.get("Location")
-        if not self._follows or reader.status not in _REDIRECTS or not location or self._method not in ("GET", "HEAD"):
+        if not self._follows or not location or self._method not in ("GET", "HEAD"):
             return None
         return location if {name.lower() for name in self._headers} <= _MAY_TRAVEL else None
 

@@ -5,7 +5,7 @@ A fact that stands in MEMORY.md is a line of it, word for word; one that does no
 changes one of the two changes both, in one transaction (memory/lines.py says how).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -149,6 +149,10 @@ class FactFinder(Protocol):
 
 class FactTeller(Protocol):
     """What is remembered and meant by what people have just said, for the tail of a prompt."""
+
+    def knows(self, owner: str) -> Awaitable[bool]:
+        """Whether anything is remembered of somebody, as of a second ago. Raises StoreError."""
+        ...
 
     async def told(
         self, owner: str, said: Sequence[str], shown: Callable[[], str], room: int, *, strangers: bool = False

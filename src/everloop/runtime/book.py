@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from msgspec import structs
 
 from ..core.decide import Steering, admit, heard
-from ..core.log import MANY, Answered, Compacted, Entry, GaveUp, ModelSaid, Resumed, Stopped, UserSaid
+from ..core.log import MANY, Answered, Compacted, Entry, ModelSaid, Resumed, Stopped, UserSaid
 from ..core.mail import Decision, Inbound, Mail, Notice, Outbound, Said, Stop
 from ..core.overrun import Account
 from ..core.people import Role
@@ -35,11 +35,10 @@ from .auditing import decided
 from .models import Briefed
 from .patience import AWAY, commit_again, patiently
 from .people import roles_of
-from .reports import Ending, report_of, title_of
+from .reports import Ending, report_of
 
 _log = logging.getLogger("everloop.book")
 
-_LAST = (ModelSaid, GaveUp, Stopped)  # with which a turn can end
 NEVER = -1  # in place of the entry at which its turn ended: a letter of which no turn comes
 Result = TypeVar("Result")
 
@@ -139,13 +138,13 @@ class Book:
         return book
 
     @classmethod
-    def begin(cls, store: ThreadStore, thread: Thread, inbound: Inbound, listener: Listener) -> "Book":
+    def begin(cls, store: ThreadStore, thread: Thread, inbound: Inbound, session: str, listener: Listener) -> "Book":
         """Let a letter straight into a resting thread: the first commit posts it, takes it and starts the turn. It
         raises Fenced when the letter has to go through the inbox."""
         assert isinstance(inbound.letter, Said)
         book = cls(store, thread, Lease(thread.id, 0, thread.seq), (), listener)
         book._next.letter = inbound
-        book.owner, book.session = inbound.owner, str(inbound.address)
+        book.owner, book.session = inbound.owner, session
         book.keep(heard(inbound.letter))
         return book
 
@@ -229,8 +228,7 @@ class Book:
         """Fold entries and hold them for the next commit, with what they entail."""
         thread, commit = self.thread, self._next
         for entry in entries:
-            before, payer = thread.finished, thread.wants_room or thread.turn.payer
-            asked = thread.said_now() if isinstance(entry, _LAST) else ()
+            before, payer, began = thread.finished, thread.wants_room or thread.turn.payer, thread.turn.began
             thread.add(entry)
             commit.entries = (*commit.entries, entry)
             if isinstance(entry, ModelSaid) or (isinstance(entry, Compacted) and entry.model):
@@ -241,7 +239,7 @@ class Book:
             elif isinstance(entry, Answered):
                 self.send(*settled(thread, entry))
             if thread.finished is not None and thread.finished is not before:
-                self._finish(thread.finished, asked)
+                self._finish(thread.finished, began)
 
     def send(self, *outbound: Outbound, timers: Sequence[Timer] = ()) -> None:
         """Queue something for delivery, and timers, with the next commit."""
@@ -317,19 +315,20 @@ class Book:
         if self._tried:
             await self._store.give_back(self.lease)
 
-    async def patiently(self, ask: Callable[[], Awaitable[Result]]) -> Result:
+    def patiently(self, ask: Callable[[], Awaitable[Result]]) -> Awaitable[Result]:
         """What the store says, also when it is away for a while: as long as the lease holds nothing of a turn is lost.
         Without one nothing is at stake yet, and whoever waits is told at once."""
-        return await (patiently(ask) if self.lease.epoch else ask())
+        return patiently(ask) if self.lease.epoch else ask()
 
     @property
     def _holds_something(self) -> bool:
         return bool(self._next.entries or self._next.absorbed or self._next.posts or self._next.charges)
 
-    def _finish(self, finished: Finished, asked: Sequence[str]) -> None:
-        finished = hushed(finished)
+    def _finish(self, finished: Finished, began: int) -> None:
+        """`began` is where its first message stands."""
+        finished = hushed(finished) if finished.source else finished
         self._finished = (*self._finished, finished)
-        self._next.ended = (*self._next.ended, *((mail, finished.seq) for mail in finished.mails))
+        self._next.ended = (*self._next.ended, *[(mail, finished.seq) for mail in finished.mails])
         waited_for = finished.mails == (self._letter,) and self._listener.is_waited_for()
         text = finished.text
         if finished.cut:
@@ -341,9 +340,10 @@ class Book:
         ):
             self.post(report)
         elif text is not None and finished.address:
-            ending = Ending(self.thread.id, finished, text, title_of(asked[0]) if asked else "", waited_for)
-            ending = structs.replace(ending, by=self.thread.turn.requester, outside=self.thread.outside)
-            self._endings = (*self._endings, ending)
+            thread = self.thread
+            asked = thread.transcript.messages[began:] if began >= 0 else ()
+            by, outside = thread.turn.requester, thread.outside
+            self._endings = (*self._endings, Ending(thread.id, finished, text, asked, waited_for, by, outside))
 
     async def _commit(self, state: ThreadState, patient: bool = True) -> Committed:
         (commit, self._next), (endings, self._endings) = (self._next, Commit()), (self._endings, ())

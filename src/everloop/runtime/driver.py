@@ -96,7 +96,7 @@ class Driver:
         gallery: Gallery,
         steering: Steering = "steer",
         people: People | None = None,
-        ended: Callable[[str, Finished], None] | None = None,
+        ended: Sequence[Callable[[str, Finished], None]] = (),
         files: PromptFiles | None = None,
         clock: Clock = MACHINE,
         approvers: Approvers | None = None,
@@ -111,7 +111,7 @@ class Driver:
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
         self._children = children or Children(toolbox, bus, store)
-        self._ended = ended  # is told of the turns that end here, with their thread
+        self._ended = ended  # are told of the turns that end here, with their thread
         self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
@@ -140,8 +140,8 @@ class Driver:
     def announce(self, thread: str, turn: Finished) -> None:
         """Say that a turn is over, now that this is committed."""
         reach("turn.ended")
-        if self._ended is not None:
-            self._ended(thread, turn)
+        for tell in self._ended:
+            tell(thread, turn)
         if turn.unknown:
             self._bus.publish(OutcomeUnknown(thread, turn.seq, turn.turn, turn.mails, turn.unknown))
         self._bus.publish(TurnEnded(thread, turn.seq, turn))
@@ -167,7 +167,7 @@ class Driver:
                         await self.questions.ask_about_files(thread.id)
                     return
                 continue
-            role = await self._role(book)
+            role = Role.OWNER if thread.turn.requester == OWNER else await self._role(book)
             briefed = await self._briefed(book, role)
             step = decide(thread, _rules(briefed, thread, role))
             if isinstance(step, _ASKING) and may_be_too_long(thread, briefed, step):
@@ -223,15 +223,15 @@ class Driver:
                     assert_never(step)
 
     async def _role(self, book: Book) -> Role:
-        """That of whoever has asked, at the moment of execution."""
-        person = book.thread.turn.requester
-        return Role.OWNER if person == OWNER else await book.patiently(partial(self._people.role, person))
+        """That of whoever has asked, unless it is the owner, at the moment of execution."""
+        return await book.patiently(partial(self._people.role, book.thread.turn.requester))
 
     async def _measure_window(self, book: Book, briefed: Briefed, role: Role, interrupt: Interrupt) -> Step:
         """What comes next, now that the model's host has said how much it can read."""
         await book.write()  # a turn that ends without a model call must know its letter's number first
         with interrupt:
             await briefed.model.measure_window()
+        briefed.fit_again()
         return decide(book.thread, _rules(briefed, book.thread, role))
 
     async def _briefed(self, book: Book, role: Role) -> Briefed:
@@ -261,6 +261,7 @@ class Driver:
         except ModelMissing:
             model = await self._look_for(name)
         if before is not None and before.model.key == model.key:
+            before.fit_again()
             return before
         book.turn, book.briefed = turn.seq, Briefed(model, briefing)
         return book.briefed

@@ -103,7 +103,7 @@ class Heartbeat:
 
     def note(self, thread: str, turn: Finished) -> None:
         """A turn has ended, in memory: nobody waits for what comes of it."""
-        if is_heartbeat(turn.source):
+        if turn.source and is_heartbeat(turn.source):
             self._ended.put_nowait(turn)
 
     async def run(self) -> None:

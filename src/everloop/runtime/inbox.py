@@ -187,7 +187,8 @@ class Inbox:
         self._lanes.acting.note(inbound.owner)
         placed = _placed(inbound)
         assert isinstance(placed.letter, Said)
-        if is_chat(placed.letter.principal):  # who speaks there is looked up first
+        whose = placed.letter.principal
+        if whose and is_chat(whose):  # who speaks there is looked up first
             return None
         return self._lanes.begin(_unescaped(placed), asked=asked)
 
@@ -211,7 +212,7 @@ class Inbox:
         self._check(text)
         for message in letter.before:
             self._check(message.text)
-        return self._commands.find(text) if not (letter.before or letter.literal) else None
+        return self._commands.find(text) if "/" in text and not (letter.before or letter.literal) else None
 
     def _check(self, text: str) -> None:
         if len(text) > self._max_chars:
@@ -247,6 +248,8 @@ def _unescaped(inbound: Inbound) -> Inbound:
         return inbound
     first, *more = letter.parts
     assert isinstance(first, Text)
+    if "//" not in first.text:
+        return inbound
     text = unescaped(first.text)
     if text == first.text:
         return inbound

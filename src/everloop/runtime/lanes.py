@@ -20,6 +20,7 @@ from ..ports.audit import THE_PROGRAM, acting
 from ..ports.rows import Receipt
 from .acting import Acting, ForEveryone
 from .book import Book, ThreadStore
+from .cap import Cap
 from .clock import MACHINE
 from .driver import Driver
 from .interrupt import Interrupt
@@ -98,12 +99,15 @@ class Begun(Lane):
     """One that begins with a letter, past the inbox: `asked`, someone waits for its turn to be `finished`, else for it
     to be `taken`. Both futures raise Fenced when it has to go through the inbox."""
 
-    __slots__ = ("finished", "inbound", "is_taken", "mail", "taken")
+    __slots__ = ("finished", "inbound", "is_taken", "mail", "session", "taken")
 
-    def __init__(self, thread: str, driver: Driver, waiters: Waiters, inbound: Inbound, asked: bool) -> None:
+    def __init__(
+        self, thread: str, driver: Driver, waiters: Waiters, inbound: Inbound, session: str, asked: bool
+    ) -> None:
         super().__init__(thread, driver, waiters)
         loop = asyncio.get_running_loop()
         self.inbound = inbound
+        self.session = session
         self.is_taken = False
         self.mail = 0  # the number of the letter, once it is taken
         self.taken: asyncio.Future[Receipt] | None = None if asked else loop.create_future()
@@ -160,7 +164,7 @@ class Lanes:
         self._store = store
         self._driver = driver
         self._supervisor = supervisor
-        self._cap = asyncio.Semaphore(cap)
+        self._cap = Cap(cap)
         self._lease_seconds = lease_seconds
         self._round = min(1.0, lease_seconds / 30)
         self._grace = grace
@@ -230,11 +234,12 @@ class Lanes:
         Saves a commit and a look at the database. With `asked`, whoever awaits `finished` has the answer with that,
         and it is not put into the outbox.
         """
-        thread = self._resting.find(str(inbound.address))
+        session = str(inbound.address)
+        thread = self._resting.find(session)
         free = thread and thread not in self._lanes  # a lane that was just woken has not begun yet
         if not free or not isinstance(inbound.letter, Said) or self._closing:
             return None
-        begun = Begun(thread, self._driver, self._waiters, inbound, asked)
+        begun = Begun(thread, self._driver, self._waiters, inbound, session, asked)
         self._start(begun)
         return begun
 
@@ -310,7 +315,7 @@ class Lanes:
     async def _drive(self, lane: Lane) -> None:
         fold = self._resting.take(lane.thread)
         if isinstance(lane, Begun) and not lane.is_taken:
-            book = lane.book = Book.begin(self._store, fold, lane.inbound, lane)
+            book = lane.book = Book.begin(self._store, fold, lane.inbound, lane.session, lane)
         else:
             book = lane.book = await Book.open(self._store, fold, lane)
             if not self.acting.covers(book.owner, book.session):  # whoever drives it finds the letter

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from ..core.decide import WARNING, Rules, used
 from ..core.log import ModelCalled, ModelFailed, ModelSaid
-from ..core.prompt import Delta, Prompt, Usage
+from ..core.prompt import Delta, Prompt, Reply, Usage
 from ..core.speakers import unheaded
 from ..core.thread import Thread
 from ..core.tool import ToolCall, ToolSpec
@@ -58,7 +58,7 @@ class ModelCalls:
     ) -> Denied | Charge | None:
         """What keeps it from being made, if anything of the `bounds` of who pays does; what it has used of them."""
         thread = book.thread
-        recalled = await self._recall(book, briefed) if thread.condensed or self._facts else ""
+        recalled = await self._recall(book, briefed) if thread.condensed or await self._remembers(book) else ""
         asking = _asking(thread, briefed, wrap, recalled)
         allowed: AllowedCall | None = None
         if bounds:
@@ -106,7 +106,7 @@ class ModelCalls:
         if turn.steps == 0 and not turn.failures and not turn.empties:
             self._bus.publish(TurnBegan(thread.id, head, turn.seq, mails))
         book.cut = "", ""
-        make = _HushedDraft if is_heartbeat(turn.source) else _Draft
+        make = _HushedDraft if turn.source and is_heartbeat(turn.source) else _Draft
         return make(self._bus, AnswerBegan(thread.id, head, thread.seq, mails))
 
     async def _answered(
@@ -128,7 +128,8 @@ class ModelCalls:
                     await self._gallery.load_media(thread.transcript, thread.turn.principal)
                 prompt = briefed.context.prompt(thread, asking.intent.tail, asking.intent.wrap)
                 try:
-                    said = await self._ask(briefed, _within(allowed, prompt), draft)
+                    prompt = _within(allowed, prompt) if allowed else prompt
+                    said = _said(await briefed.provider.reply(prompt, draft.show), briefed)
                 except ProviderError as error:
                     said = ModelFailed(error.kind, str(error), *draft.cut(most))
             reach("model.answered")
@@ -162,21 +163,9 @@ class ModelCalls:
         if asking.tokens / rules.limit < WARNING <= full:
             self._bus.publish(Warned(thread.id, head, "window", NEARLY_FULL))
 
-    async def _ask(self, briefed: Briefed, prompt: Prompt, draft: "_Draft") -> ModelSaid:
-        reply = await briefed.provider.reply(prompt, draft.show)
-        tools = briefed.rules.tools
-        calls = _marked(opened(reply.calls, tools), tools) if reply.calls else ()
-        return ModelSaid(
-            text=reply.text,
-            calls=calls,
-            usage=reply.usage,
-            finish=reply.finish,
-            model=reply.model,
-            reasoning=reply.reasoning,
-            opaque=reply.opaque,
-            cost=reply.cost,
-            own=briefed.own,
-        )
+    async def _remembers(self, book: Book) -> bool:
+        facts = self._facts
+        return facts is not None and await book.patiently(partial(facts.knows, book.thread.turn.principal))
 
     async def _recall(self, book: Book, briefed: Briefed) -> str:
         """Of what is remembered, and of what is a summary now, what is meant by what people have just said; the same
@@ -229,18 +218,14 @@ def _most(thread: Thread, briefed: Briefed, asking: _Asking) -> Usage:
 class _Draft:
     """Passes the pieces of an answer on as they come, and keeps them until it is whole."""
 
-    __slots__ = ("_began", "_bus", "_shown")
+    __slots__ = ("_bus", "_shown", "_thread", "message")
 
     def __init__(self, bus: Bus, began: AnswerBegan) -> None:
         self._bus = bus
-        self._began = began
+        self._thread = began.thread
+        self.message = began.message  # the seq of the call that it answers
         self._shown: list[Delta] = []
         bus.publish(began)
-
-    @property
-    def message(self) -> int:
-        """The seq of the call that it answers."""
-        return self._began.message
 
     def show(self, delta: Delta) -> None:
         self._shown.append(delta)
@@ -248,8 +233,8 @@ class _Draft:
 
     def _publish(self, n: int, delta: Delta) -> None:
         piece = AnswerPiece(
-            thread=self._began.thread,
-            seq=self._began.message,
+            thread=self._thread,
+            seq=self.message,
             n=n,
             text=delta.text,
             reasoning=delta.reasoning,
@@ -282,9 +267,25 @@ class _HushedDraft(_Draft):
             self._told = len(self._shown)
 
 
-def _within(allowed: AllowedCall | None, prompt: Prompt) -> Prompt:
+def _said(reply: Reply, briefed: Briefed) -> ModelSaid:
+    tools = briefed.rules.tools
+    calls = _marked(opened(reply.calls, tools), tools) if reply.calls else ()
+    return ModelSaid(
+        text=reply.text,
+        calls=calls,
+        usage=reply.usage,
+        finish=reply.finish,
+        model=reply.model,
+        reasoning=reply.reasoning,
+        opaque=reply.opaque,
+        cost=reply.cost,
+        own=briefed.own,
+    )
+
+
+def _within(allowed: AllowedCall, prompt: Prompt) -> Prompt:
     """Answered by no more than was reserved for it."""
-    if allowed is None or allowed.cost.output >= prompt.max_tokens:
+    if allowed.cost.output >= prompt.max_tokens:
         return prompt
     return structs.replace(prompt, max_tokens=allowed.cost.output)
 

@@ -133,30 +133,27 @@ class Model:
 
 
 class Briefed:
-    """A model with what it is told in one turn, and who is asked for it; `own`: with a key of whoever has asked."""
+    """A model with what it is told in one turn, and who is asked for it; `own`: with a key of whoever has asked.
+    `context` and `rules` are those of its limits as they were when it was made, or when it was last `fit_again`."""
 
-    __slots__ = ("_fitted", "briefing", "model", "own", "provider")
+    __slots__ = ("_limits", "briefing", "context", "model", "own", "provider", "rules")
+
+    context: Context
+    rules: Rules
 
     def __init__(self, model: Model, briefing: Briefing, asked: AskedProvider | None = None) -> None:
         self.model = model
         self.briefing = briefing
         self.provider = asked.provider if asked else model.provider
         self.own = asked is not None and asked.own
-        self._fitted = model.fitted_to(briefing)
+        self._limits: ModelLimits | None = None
+        self.fit_again()
 
-    @property
-    def context(self) -> Context:
-        return self._now().context
-
-    @property
-    def rules(self) -> Rules:
-        return self._now().rules
-
-    def _now(self) -> Fitted:
-        """As its limits are known by now."""
-        if self._fitted.limits is not self.model.limits:
-            self._fitted = self.model.fitted_to(self.briefing)
-        return self._fitted
+    def fit_again(self) -> None:
+        """To its limits, as they are known by now."""
+        if self._limits is not self.model.limits:
+            fitted = self.model.fitted_to(self.briefing)
+            self._limits, self.context, self.rules = fitted.limits, fitted.context, fitted.rules
 
     def should_measure(self, tokens: int, refused: bool = False, cramped: bool = False, looking: bool = False) -> bool:
         return self.model.should_measure(tokens, self.rules.limit, refused, cramped, looking)

@@ -50,7 +50,8 @@ class PaidCalls:
         bounds: tuple[Bound, ...] | None = () if briefed.own else budgets.bounds_seen(payer)
         if bounds is None:
             bounds = await book.patiently(partial(budgets.bounds, payer))
-        result = await self._made(book, briefed, wrap, interrupt, payer, bounds)
+        make = self._make_thriftily if bounds and budgets.rules.cheaper_at else self._calls.make
+        result = await make(book, briefed, wrap, interrupt, payer, bounds)
         if isinstance(result, Denied):
             nobody = book.thread.turn.unattended or role < Role.USER  # such as a guest whom the payer's bot brings
             overrun = None if nobody else budgets.overrun(payer, result)
@@ -82,12 +83,12 @@ class PaidCalls:
         self._bus.publish(Warned(book.thread.id, book.lease.head, "budget", text))
         book.keep(GaveUp("budget", text))
 
-    async def _made(
+    async def _make_thriftily(
         self, book: Book, briefed: Briefed, wrap: bool, interrupt: Interrupt, payer: Payer, bounds: tuple[Bound, ...]
     ) -> Denied | Charge | None:
         """By the usual model, or by a cheaper one where little is left, or the usual one is too dear."""
         budgets = self._budgets
-        thrifty = await self._cheaper(book, briefed, payer) if bounds and budgets.rules.cheaper_at else None
+        thrifty = await self._cheaper(book, briefed, payer)
         if thrifty and budgets.is_tight(bounds):
             briefed, thrifty = thrifty, None
             bounds = () if briefed.own else bounds

@@ -1,11 +1,13 @@
 """What came of a task, told where it was handed on, or in the chat in whose background it went on: in the transaction
 in which its turn ends, and once, for the event is the task's own."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from ..core.mail import Address, Inbound, Notice, Outbound, Telling, reply_key
+from ..core.message import Message
 from ..core.thread import Thread
 from ..core.turn import Finished
 from ..ports.rows import Posting
@@ -49,13 +51,13 @@ def report_of(thread: Thread, finished: Finished, *, text: str | None, session: 
 
 
 class Ending(Struct, frozen=True):
-    """How a turn has ended, and what is told of it; `title` is the beginning of what had been asked. Whoever
+    """How a turn has ended, and what is told of it; it began with the first that a person said of `asked`. Whoever
     `waited_for` the answer has it without being told."""
 
     thread: str
     finished: Finished
     text: str
-    title: str
+    asked: Sequence[Message]
     waited_for: bool = False
     by: str = ""
     outside: bool = False
@@ -74,7 +76,8 @@ class Ending(Struct, frozen=True):
         if finished.reason == "stopped" and not finished.unknown:
             return None
         how = "is done" if not finished.reason else "was stopped" if finished.reason == "stopped" else "has failed"
-        asked = f", where it was asked: “{self.title}”" if self.title else ""
+        title = title_of(next((message.text for message in self.asked if message.role == "user"), ""))
+        asked = f", where it was asked: “{title}”" if title else ""
         letter = Telling(
             text=f"Task {number} {how}:\n\n{self.text}",
             files=tuple(made.media for made in finished.files),

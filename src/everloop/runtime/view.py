@@ -106,6 +106,7 @@ class View(Struct, frozen=True):
         briefed = Briefed(model, briefing)
         if briefed.should_measure(0, looking=True):
             await model.measure_window()
+            briefed.fit_again()
         return briefed
 
     async def _prefixes(self, id: str) -> list[tuple[int, str]]:

@@ -73,22 +73,22 @@ def write_commit(holders: Holders, ttl: float, lease: Lease, commit: Commit, exe
     full = _settle_budgets(execute, commit, started, now) if commit.charges or commit.reserve else None
     if full:
         started = False
-    bodies, came = bodies_of(commit.entries), 0
+    bodies, came = bodies_of((*commit.entries, *commit.starts) if started else commit.entries), 0
     if commit.letter is not None:
         came = 0 if waits else _let_in(execute, commit.letter, thread, now)
         if not came:
             raise Fenced(f"the letter for thread {thread} has to go through the inbox")
         bodies[0] = numbered(bodies[0], came)
-    if started:
-        bodies += bodies_of(commit.starts)
     fold, new_head = fold_in(commit.entries), head + len(bodies)
     lent = (None if released else holders.me, elapsed + ttl if fresh else expires)
     execute(_MOVE, (new_head, epoch, *lent, commit.state, fold and head + fold, thread))
     if bodies:
         values = [value for n, body in enumerate(bodies, head + 1) for value in (thread, n, owner, now, body)]
         execute(_insert_of(len(bodies)), values)
-    _settle_mail(execute, commit)
-    _keep_beside(execute, commit, thread, owner, now)
+    if commit.absorbed or commit.ended:
+        _settle_mail(execute, commit)
+    if commit.outbox or commit.usage or commit.timers:
+        _keep_beside(execute, commit, thread, owner, now)
     for each in commit.posts:
         if started or not (each.spawned_by and commit.starts):
             run_at_once(post_if_theirs(asking(execute), each.inbound, each.thread, each.spawned_by, each.title))

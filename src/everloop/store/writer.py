@@ -113,7 +113,7 @@ class Writer:
             return
         told: list[_Told] = []
         try:
-            self._begin_at_once()
+            self._execute("BEGIN IMMEDIATE")
             told = self._perform(batch, self._begin_at_once)
         except apsw.BusyError:
             self._hand_over(batch)

@@ -81,7 +81,13 @@ class Bootstrap:
         return stamp[0] / 1e9 if stamp else 0.0
 
     def _stamps(self) -> tuple[Stamp | None, ...]:
-        return tuple(map(_stamp, self._paths, self._seen))
+        found: list[Stamp | None] = []
+        for path, before in zip(self._paths, self._seen, strict=True):
+            if before is None and not os.access(path, os.F_OK):  # costs a quarter of an error
+                found.append(None)
+            else:
+                found.append(_stamp(path))
+        return tuple(found)
 
     def _read(self, name: str, is_there: bool) -> FileState:
         """What cannot be read, or lies outside of the workspace, says nothing."""
@@ -119,9 +125,7 @@ def _start_of(fd: int, most: int) -> bytes:
         return file.read(most)
 
 
-def _stamp(path: str, before: Stamp | None) -> Stamp | None:
-    if before is None and not os.access(path, os.F_OK):  # costs a quarter of an error
-        return None
+def _stamp(path: str) -> Stamp | None:
     try:
         status = os.stat(path)
     except OSError:

@@ -1,6 +1,7 @@
 """The answer of a chat-completions host, read as its bytes arrive."""
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -50,7 +51,7 @@ class ChatDecoder(BodyDecoder):
         self._event = Pieces("an event")  # of several lines, that is not whole
         self._tried = 0  # bytes that were read in vain to learn whether it is
         self._stray = b""  # a line that belongs to no stream of events
-        self._done = False
+        self.done = False  # nothing more will come, whether or not the host closes the connection
         self._id = ""
         self._finish = ""
         self._refused = False
@@ -60,14 +61,9 @@ class ChatDecoder(BodyDecoder):
         self._half = ""  # the first half of a character
 
     @property
-    def done(self) -> bool:
-        """Nothing more will come, whether or not the host closes the connection."""
-        return self._done
-
-    @property
     def complete(self) -> bool:
         """The host has said that the answer is at its end; only usage may still follow."""
-        return self._done or bool(self._finish)
+        return self.done or bool(self._finish)
 
     @property
     def stray(self) -> bytes:
@@ -103,13 +99,23 @@ class ChatDecoder(BodyDecoder):
         if self._event.so_far:
             self._read_further_line(data)
         elif data == _DONE:
-            self._done = True
-        elif chunk := _parse(data):
+            self.done = True
+        else:
+            try:
+                chunk = _decode(data)
+            except _UNREADABLE:
+                self._read_other(data)
+            else:
+                self._read_chunk(chunk)
+
+    def _read_other(self, data: bytes) -> None:
+        """The beginning of an object is never an object, so it is either a line of several, or broken."""
+        if chunk := _parse(data):
             self._read_chunk(chunk)
-        else:  # the beginning of an object is never an object, so it is either a line of several, or broken
-            self._done = self._done or data.startswith(_DONE)
-            if data and not self._done:
-                self._event.add(data)
+            return
+        self.done = self.done or data.startswith(_DONE)
+        if data and not self.done:
+            self._event.add(data)
 
     def _read_further_line(self, data: bytes) -> None:
         """Some hosts leave the blank line out, so that an event may be whole without one. To look after each line would
@@ -137,7 +143,7 @@ class ChatDecoder(BodyDecoder):
             self._read_chunk(chunk)
         if not chunk or not chunk.choices:
             raise self._explain_other(body)
-        self._done = True
+        self.done = True
 
     def _read_chunk(self, chunk: _ChatChunk) -> None:
         self.heard += 1
@@ -212,7 +218,8 @@ class ChatDecoder(BodyDecoder):
     def _end(self) -> None:
         half, self._half = self._half, ""
         if self._is_stream:
-            self._read_lines([self._lines.end()])
+            if self._lines.so_far or self._event.so_far:
+                self._read_lines([self._lines.end()])
         elif self._body.so_far:
             self._read_body(self._body.end())
         if half:
@@ -276,17 +283,21 @@ def _finish_from(reason: str, has_calls: bool) -> Finish:
 
 
 def _usage_from(usage: dict[str, Any]) -> Usage:
+    input, output, *cached = _counts(usage, _COUNTED)
     read, said = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    cached = (_count(read, "cached_tokens"), _count(usage, "prompt_cache_hit_tokens"), _count(usage, "cached_tokens"))
-    return Usage(
-        input=_count(usage, "prompt_tokens"),
-        output=_count(usage, "completion_tokens"),
-        cache_read=max(cached),
-        cache_write=_count(read, "cache_write_tokens"),
-        reasoning=_count(said, "reasoning_tokens"),
-    )
+    known, written = _counts(read, _READ) if read else (0, 0)
+    (reasoning,) = _counts(said, _SAID) if said else (0,)
+    return Usage(input, output, max(known, *cached), written, reasoning)
 
 
-def _count(counts: Any, name: str) -> int:
-    count = counts.get(name) if isinstance(counts, dict) else None
-    return int(count) if isinstance(count, (int, float)) else 0
+_COUNTED = ("prompt_tokens", "completion_tokens", "prompt_cache_hit_tokens", "cached_tokens")
+_READ = ("cached_tokens", "cache_write_tokens")
+_SAID = ("reasoning_tokens",)
+
+
+def _counts(counts: Any, names: Sequence[str]) -> list[int]:
+    found = []
+    for name in names:
+        count = counts.get(name) if isinstance(counts, dict) else None
+        found.append(int(count) if isinstance(count, (int, float)) else 0)
+    return found

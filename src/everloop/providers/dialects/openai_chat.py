@@ -34,7 +34,7 @@ def encode(prompt: Prompt, quirks: Quirks, host: str) -> bytes:
     """The body of a streaming request."""
     kept = _bring_up_to_date(prompt, quirks, host)
     messages = kept.messages.copy()
-    if messages and _is_marked(prompt, quirks):
+    if messages and quirks.cache_marks and _is_marked(prompt, quirks):
         messages[-1] = _marked(messages[-1])
     if prompt.tail:
         _add_tail(messages, prompt)
