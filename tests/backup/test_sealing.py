@@ -2,9 +2,10 @@
 
 import io
 
+import msgspec
 import pytest
 
-from everloop.backup.sealing import CHUNK, MAGIC, Sealing, Unsealing
+from everloop.backup.sealing import CHUNK, MAGIC, WORK, Sealing, Unsealing
 from everloop.errors import BackupDamaged, BackupLocked
 
 SIZES = (0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK)
@@ -20,8 +21,8 @@ def sealed(data: bytes, passphrase: str = "open") -> bytes:
     return file.getvalue()
 
 
-def opened(data: bytes, passphrase: str = "open") -> bytes:
-    reader, pieces = Unsealing(io.BytesIO(data), passphrase), list[bytes]()
+def opened(data: bytes, passphrase: str = "open", least: int = 2**4) -> bytes:
+    reader, pieces = Unsealing(io.BytesIO(data), passphrase, least), list[bytes]()
     while piece := reader.read(70_000):
         pieces.append(piece)
     return b"".join(pieces)
@@ -61,7 +62,26 @@ def test_no_bit_can_be_changed_and_nothing_cut_off_left_out_or_moved():
     assert opened(held) == bytes(3 * CHUNK)
 
 
-def test_a_file_that_asks_for_endless_work_is_refused():
-    head = b'{"salt":"00","n":1099511627776,"r":8,"p":1}\n'
+SALT = "00" * 16
+HEADS = {
+    "endless work": {"salt": SALT, "n": 2**40, "r": 8, "p": 1},
+    "endless rounds": {"salt": SALT, "n": 2**15, "r": 8, "p": 2**20},
+    "two that are negative": {"salt": SALT, "n": 2**15, "r": -8, "p": -3},
+    "numbers that no machine has": {"salt": SALT, "n": 2**15, "r": 2**63, "p": 1},
+    "hardly any work": {"salt": SALT, "n": 2**4, "r": 8, "p": 1},
+    "no salt": {"salt": "", "n": 2**15, "r": 8, "p": 3},
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_a_file_that_asks_for_too_much_work_or_too_little_is_refused(name: str):
     with pytest.raises(BackupDamaged, match="head"):
-        opened(MAGIC + head + bytes(64))
+        opened(MAGIC + msgspec.json.encode(HEADS[name]) + b"\n" + bytes(64), least=WORK)
+
+
+def test_what_we_seal_is_opened_with_the_work_that_it_has():
+    file = io.BytesIO()
+    writer = Sealing(file, "open")
+    writer.write(b"hello")
+    writer.close()
+    assert opened(file.getvalue(), least=WORK) == b"hello"

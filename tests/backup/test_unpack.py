@@ -65,7 +65,8 @@ def crafted(path: Path, *members: tarfile.TarInfo, ends: bool = True) -> Path:
             hashed = hashlib.sha256(bytes(each.size)).hexdigest() if each.isreg() else ""
             lines.append(Member(each.name, each.mode, each.size, hashed, each.linkname))
         if ends:
-            summary = msgspec.json.encode(PackSummary(members=len(lines), bytes=0, rows={}))
+            size = sum(line.size for line in lines)
+            summary = msgspec.json.encode(PackSummary(members=len(lines), bytes=size, rows={}))
             text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines) + summary + b"\n"
             info = tarfile.TarInfo(MANIFEST)
             info.size = len(text)

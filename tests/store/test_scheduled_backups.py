@@ -7,10 +7,12 @@ from typing import Any
 from tests.store.conftest import Home, PostgresHome
 
 from everloop.app import open_desk
-from everloop.app.backups import backups_in, last_backup
+from everloop.app.backups import backups_in, names_made
 from everloop.app.restoring import verify
 from everloop.app.secrets import keep_secret
+from everloop.backup.listing import made_ones
 from everloop.core.log import AgentTold
+from everloop.ports.audit import line_of
 from everloop.testing import Say, ScriptedModel
 
 
@@ -19,23 +21,31 @@ def settings_for(home: Home, **backup: Any) -> dict[str, Any]:
     return {"store": store, "backup": backup}
 
 
-async def test_one_is_made_at_once_and_the_oldest_go(home: Home, tmp_path: Path):
+PLANTED = ("everloop-20250101-000000.tar.gz", "everloop-20990101-000000.tar.gz", "everloop-20990102-000000.tar.gz")
+
+
+async def test_one_is_made_at_once_and_the_oldest_go_but_what_others_have_put_there_counts_for_nothing(
+    home: Home, tmp_path: Path
+):
     folder = tmp_path / "safe"
     folder.mkdir()
-    for day in range(1, 4):
-        (folder / f"everloop-2026010{day}-000000.tar.gz").write_bytes(b"old")
+    ours = [f"everloop-2026010{day}-000000.tar.gz" for day in range(1, 4)]
+    for name in (*ours, *PLANTED):
+        (folder / name).write_bytes(b"old")
     off = settings_for(home)
     async with open_desk(tmp_path / "home", off, provider=ScriptedModel([Say("hello")])) as desk:
         await desk.ask("good morning")
         await keep_secret(desk._opened.vault, "backups", "correct horse")
+        for name in ours:
+            await desk.store.note(line_of("backup.created", name))
     given = settings_for(home, every="daily", keep=2, folder=str(folder), passphrase="${vault:backups}")
-    async with open_desk(tmp_path / "home", given, provider=ScriptedModel([])):
-        while len(found := backups_in(folder)) != 2:  # noqa: ASYNC110
+    async with open_desk(tmp_path / "home", given, provider=ScriptedModel([])) as desk:
+        while any((folder / name).exists() for name in ours[:2]):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
-    last = found[0]
-    assert last == last_backup(folder)
-    assert [each.name for each in backups_in(folder)] == [last.name, "everloop-20260103-000000.tar.gz"]
-    checked = verify(last.path, "correct horse", tmp_path)
+        made = made_ones(folder, await names_made(desk.store))
+    assert [each.name for each in made[1:]] == [ours[2]]
+    assert {each.name for each in backups_in(folder)} == {made[0].name, ours[2], *PLANTED}
+    checked = verify(made[0].path, "correct horse", tmp_path)
     assert checked.about.has_key
     assert checked.summary.rows["users"] == 1
 

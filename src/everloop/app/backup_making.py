@@ -2,19 +2,20 @@
 them."""
 
 import asyncio
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from threading import Event
 
 from .. import __version__
 from ..backup.listing import SEALED, BackupFile, MadeBackup, new_backup
 from ..backup.manifest import DATABASE, About, PackSummary
 from ..backup.pack import Pack
-from ..backup.sealing import is_sealed
 from ..backup.walk import pack_tree, size_of
 from ..errors import BackupError
 from ..ports import Clock, Store
@@ -22,6 +23,7 @@ from ..ports.failpoint import reach
 from ..settings import Settings, workspace_of
 from ..store.copying import counts_in, schema_in
 from .backups import FOLDER, Tell
+from .finishing import to_its_end
 from .home_folders import FOLDERS
 
 WORKSPACE = "workspace"
@@ -43,18 +45,15 @@ class HomePacker:
 
     async def make(self, store: Store, folder: Path, passphrase: str, tell: Tell | None) -> MadeBackup:
         """`tell` is called from another thread. Raises BackupError, StoreError, HomeError."""
-        made = self._clock.now()
-        staging = await asyncio.to_thread(_staging, self._home)
-        try:
+        made, count = self._clock.now(), _Count(tell)
+        with _staging(self._home) as staging:
             copy = staging / DATABASE
             await asyncio.to_thread(copy.touch, 0o600)
             await store.copy_to(str(copy))
             reach("backup.copied")
-            return await asyncio.to_thread(self._pack, copy, folder, made, passphrase, tell)
-        finally:
-            await asyncio.to_thread(shutil.rmtree, staging, True)
+            return await to_its_end(lambda: self._pack(copy, folder, made, passphrase, count), count.stop)
 
-    def _pack(self, copy: Path, folder: Path, made: float, passphrase: str, tell: Tell | None) -> MadeBackup:
+    def _pack(self, copy: Path, folder: Path, made: float, passphrase: str, count: "_Count") -> MadeBackup:
         settings, key = self._settings, self._home / KEY
         about = About(
             everloop=__version__,
@@ -67,7 +66,7 @@ class HomePacker:
         )
         rows = counts_in(copy)
         places = {DATABASE: copy} | dict(self._places(settings, bool(passphrase)))
-        count = _counted(tell, sum(size_of(str(path)) for path in places.values()) if tell else 0)
+        count.expect(size_of(str(path)) for path in places.values())
         with new_backup(folder, made, bool(passphrase)) as (file, target):
             pack = Pack(file, about, passphrase=passphrase, staging=copy.parent, tell=count)
             try:
@@ -113,49 +112,56 @@ def is_named_sealed(file: Path) -> bool:
     return file.name.endswith(SEALED)
 
 
-def is_sealed_file(file: Path) -> bool:
-    """Whether a passphrase is needed. Raises BackupError."""
-    try:
-        with open(file, "rb") as opened:
-            return is_sealed(opened)
-    except OSError as error:
-        raise BackupError(f"{file} cannot be read ({error.strerror}); see: everloop backup list") from error
+class _Count:
+    """How much has been read, told to who wants to know; and whether it is still wanted."""
 
+    def __init__(self, tell: Tell | None) -> None:
+        self._tell = tell
+        self._done = self._total = 0
+        self._stopped = Event()
 
-def _counted(tell: Tell | None, total: int) -> Callable[[int], None]:
-    done = 0
+    def expect(self, sizes: Iterable[int]) -> None:
+        self._total = sum(sizes) if self._tell else 0
 
-    def count(piece: int) -> None:
-        nonlocal done
-        done += piece
-        if tell:
-            tell(done, total)
+    def stop(self) -> None:
+        self._stopped.set()
 
-    return count
-
-
-def _staging(home: Path) -> Path:
-    """For the copy of the database, where it is as safe as the database itself. What killed processes have left there
-    goes."""
-    try:
-        (home / FOLDER).mkdir(mode=0o700, exist_ok=True)
-        for old in (home / FOLDER).glob(".copy-*"):
-            if not _is_running(old.name.split("-")[1]):
-                shutil.rmtree(old, ignore_errors=True)
-        return Path(tempfile.mkdtemp(prefix=f".copy-{os.getpid()}-", dir=home / FOLDER))
-    except OSError as error:
-        raise BackupError(f"no copy can be made in {home / FOLDER} ({error.strerror})") from error
-
-
-def _is_running(pid: str) -> bool:
-    return pid.isdecimal() and Path(f"/proc/{pid}").exists()
+    def __call__(self, piece: int) -> None:
+        if self._stopped.is_set():
+            raise BackupError("the backup was ended, and nothing is left of it")
+        self._done += piece
+        if self._tell:
+            self._tell(self._done, self._total)
 
 
 @contextmanager
-def staging_beside(path: Path) -> Iterator[Path]:
-    """A folder for what a backup holds while it is looked at."""
+def _staging(home: Path) -> Iterator[Path]:
+    """For the copy of the database, where it is as safe as the database itself. It is locked as long as somebody uses
+    it: what killed processes have left there goes."""
+    above = home / FOLDER
     try:
-        with tempfile.TemporaryDirectory(prefix=".everloop-verify-", dir=path) as folder:
-            yield Path(folder)
+        above.mkdir(mode=0o700, exist_ok=True)
+        sweep_copies(home)
+        unlocked = Path(tempfile.mkdtemp(prefix=".new-copy-", dir=above))
+        held = os.open(unlocked, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder = unlocked.rename(unlocked.with_name(unlocked.name.replace(".new-", ".", 1)))
     except OSError as error:
-        raise BackupError(f"nothing can be written into {path} ({error.strerror})") from error
+        raise BackupError(f"no copy can be made in {above} ({error.strerror})") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def sweep_copies(home: Path) -> None:
+    """Remove copies of the database whose process is gone: nobody holds their folder."""
+    for old in (home / FOLDER).glob(".copy-*"):
+        with suppress(OSError):  # it is in use, is gone, or is something else
+            opened = os.open(old, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(old)
+            finally:
+                os.close(opened)

@@ -8,13 +8,15 @@ from pathlib import Path
 from ..backup.listing import BackupFile, MadeBackup, backups_in, forget_oldest, last_backup
 from ..errors import SettingsError
 from ..ports import Clock, Store, Vault
-from ..ports.audit import line_of
+from ..ports.audit import Audit, line_of
 from ..settings import Settings, path_in
 from .secrets import VAULT, take_out
 
 __all__ = ["BackupFile", "Backups", "MadeBackup", "backups_in", "folder_of", "last_backup"]
 
 FOLDER = "backups"  # in the home, where no other is named
+CREATED = "backup.created"
+REMEMBERED = 10_000  # backups: one a day for 27 years
 PASSPHRASE = "EVERLOOP_BACKUP_PASSPHRASE"
 Tell = Callable[[int, int], None]  # so many bytes, of about so many
 
@@ -47,14 +49,20 @@ class Backups:
             self._store, folder or self.folder, passphrase, tell
         )
         detail = {"members": made.summary.members, "encrypted": bool(passphrase)}
-        await self._store.note(line_of("backup.created", made.file.name, detail))
+        await self._store.note(line_of(CREATED, made.file.name, detail))
         return made
 
     async def create_and_forget(self) -> MadeBackup:
-        """As the settings have it, and the oldest go."""
+        """As the settings have it, and the oldest go of those that this home has made."""
         made = await self.create(passphrase=await self.passphrase())
-        await asyncio.to_thread(forget_oldest, self.folder, self._settings().backup.keep)
+        names = await names_made(self._store)
+        await asyncio.to_thread(forget_oldest, self.folder, self._settings().backup.keep, names)
         return made
+
+
+async def names_made(store: Audit) -> list[str]:
+    """What the backups are called that this home has made, the latest first, as its audit has it."""
+    return [row.subject for row in await store.audit(what=CREATED, limit=REMEMBERED)]
 
 
 def folder_of(settings: Settings, home: Path) -> Path:

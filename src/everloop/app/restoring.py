@@ -5,20 +5,23 @@ with it is half restored, is opened by nobody, and is restored again from the be
 """
 
 import asyncio
+import fcntl
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from ..backup.manifest import DATABASE, About, Member, PackSummary
-from ..backup.unpack import Unpacked, read_backup
+from ..backup.unpack import Unpacked, is_sealed_file, read_backup
 from ..errors import BackupDamaged, BackupError, HomeError, StoreNewer
 from ..ports.backup import HeldBack, RestoredCopy
 from ..ports.failpoint import reach
@@ -29,12 +32,16 @@ from ..settings.sources import file_of, read_bytes, read_layer
 from ..store import schema
 from ..store.copying import counts_in, schema_in
 from .backup_making import WORKSPACE
+from .finishing import to_its_end
 from .home_folders import FOLDERS
+from .home_taking import HomeTaker, check_room
 from .opening import RESTORING
 
 if TYPE_CHECKING:
     from ..store.postgres import PostgresStore
     from ..store.sqlite import SqliteStore
+
+__all__ = ["RestorePlan", "Restored", "is_sealed_file", "restore", "verify"]
 
 MARKER = RESTORING
 STORE_URL = "EVERLOOP_STORE__URL"
@@ -67,30 +74,39 @@ class _Marker(Struct, frozen=True):
     store: str = ""  # that was empty when it was begun with
 
 
-def verify(file: Path, passphrase: str, staging: Path) -> Unpacked:
-    """Read all of it, and restore nothing. Raises BackupError."""
-    with ExitStack() as stack:
-        taker = _DatabaseOnly(staging, stack)
-        found = read_backup(file, passphrase, taker, staging=staging, belongs=_belongs)
-        _check_rows(file, staging / DATABASE, found)
+def verify(file: Path, passphrase: str, staging: Path | None = None) -> Unpacked:
+    """Read all of it, and restore nothing. The database lies in a file without a name meanwhile, which is gone with
+    this process however that ends: in `staging`, or where the system has what is temporary. Raises BackupError."""
+    place = staging if staging and staging.is_dir() else Path(tempfile.gettempdir())
+    try:
+        with tempfile.TemporaryFile(dir=place) as database:
+            taker = _DatabaseOnly(database, place)
+            found = read_backup(file, passphrase, taker, staging=place, belongs=_belongs)
+            _check_rows(file, database.fileno() if taker.has_found else None, found)
+    except OSError as error:
+        raise BackupError(
+            f"{file} could not be looked through: nothing can be written into {place} ({error.strerror})"
+        ) from error
     return found
 
 
 async def restore(plan: RestorePlan) -> Restored:
     """Raises BackupError, HomeError, StoreError, SettingsError."""
-    aside = await asyncio.to_thread(_make_room, plan)
+    plan = msgspec.structs.replace(plan, home=Path(await asyncio.to_thread(os.path.realpath, plan.home)))
     await _check_store(plan)
-    await asyncio.to_thread(_mark, plan)
-    reach("restore.begun")
-    try:
-        found, notes = await asyncio.to_thread(_unpack, plan)
-    except BaseException:
-        await asyncio.to_thread(_put_back, plan.home, aside)
-        raise
-    reach("restore.unpacked")
-    held = await _settle(plan, found)
-    reach("restore.settled")
-    await asyncio.to_thread(_finish, plan.home)
+    aside = await asyncio.to_thread(_make_room, plan)
+    with _marked_as_begun(plan):
+        reach("restore.begun")
+        unpacking = _Unpacking(plan)
+        try:
+            found, notes = await to_its_end(unpacking.run, unpacking.stop)
+        except BaseException:
+            await to_its_end(lambda: _put_back(plan.home, aside))
+            raise
+        reach("restore.unpacked")
+        held = await _settle(plan, found)
+        reach("restore.settled")
+        await asyncio.to_thread(_finish, plan.home)
     return Restored(found.about, found.summary, held, aside, tuple(notes))
 
 
@@ -99,13 +115,14 @@ def _make_room(plan: RestorePlan) -> Path | None:
     home = plan.home
     try:
         names = set(os.listdir(home)) - set(_IDLE) if home.exists() else set[str]()
-        if (home / MARKER).exists():
+        _check_unused(home)
+        if os.path.lexists(home / MARKER):
             _clear(home)  # of one that was cut off
             names = set()
         if not names:
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            home.chmod(0o700)
             return None
-        _check_unused(home)
         if not plan.replace:
             raise HomeError(
                 f"{home} is not empty ({', '.join(sorted(names)[:3])}): name a new folder with --home, or say "
@@ -122,6 +139,8 @@ def _make_room(plan: RestorePlan) -> Path | None:
 def _check_unused(home: Path) -> None:
     from ..store.holders import Holders
 
+    if _is_being_restored(home):
+        raise HomeError(f"another process is restoring into {home}: wait until it has ended, or end it")
     if not (home / "run").is_dir():
         return
     holders = Holders(home / "run")
@@ -155,17 +174,47 @@ async def _check_store(plan: RestorePlan) -> None:
 
 def _marked(home: Path) -> _Marker:
     try:
-        return msgspec.json.decode((home / MARKER).read_bytes(), type=_Marker)
+        with open(home / MARKER, "rb", opener=_as_it_is) as file:
+            return msgspec.json.decode(file.read(10_000), type=_Marker)
     except (OSError, msgspec.DecodeError):
         return _Marker("")
 
 
-def _mark(plan: RestorePlan) -> None:
+def _as_it_is(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _not_cut(name: str, flags: int) -> int:
+    """What is in it stays, for it may be another's that restores just now."""
+    return os.open(name, flags & ~os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+
+
+def _is_being_restored(home: Path) -> bool:
+    try:
+        with open(home / MARKER, "rb", opener=_as_it_is) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there is none, or something else is called so
+        return False
+    return False
+
+
+@contextmanager
+def _marked_as_begun(plan: RestorePlan) -> Iterator[None]:
+    """The marker is locked as long as this process restores: what another one has begun and left is known by that."""
     path = plan.home / MARKER
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    try:
+        file = open(path, "wb", opener=_not_cut)  # noqa: SIM115 (closed below)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise HomeError(f"{path} cannot be written ({error.strerror}): another may be restoring there") from error
+    with file:
+        file.truncate(0)
         file.write(msgspec.json.encode(_Marker(plan.file.name, plan.store)))
         file.flush()
         os.fsync(file.fileno())
+        yield
 
 
 def _put_back(home: Path, aside: Path | None) -> None:
@@ -188,27 +237,41 @@ def _clear(home: Path) -> None:
             path.unlink()
 
 
-def _unpack(plan: RestorePlan) -> tuple[Unpacked, list[str]]:
-    home = plan.home
-    try:
-        taker = _HomeTaker(home)
-        found = read_backup(plan.file, plan.passphrase, taker, staging=home, belongs=_belongs)
-        taker.link_all()
-        _check_rows(plan.file, home / DATABASE, found)
-        return found, _own_settings(plan)
-    except OSError as error:
-        raise HomeError(f"{home} could not be written ({error.strerror}); what was written was removed") from error
+class _Unpacking:
+    """The whole of a backup into its home; `stop` is asked from elsewhere."""
+
+    def __init__(self, plan: RestorePlan) -> None:
+        self._plan = plan
+        self._stopped = Event()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def run(self) -> tuple[Unpacked, list[str]]:
+        home = self._plan.home
+        try:
+            with HomeTaker(home, self._stopped.is_set) as taker:
+                found = read_backup(self._plan.file, self._plan.passphrase, taker, staging=home, belongs=_belongs)
+                notes = taker.link_all()
+            database = home / DATABASE
+            _check_rows(self._plan.file, database if database.exists() else None, found)
+            return found, notes + _own_settings(self._plan)
+        except OSError as error:
+            raise HomeError(f"{home} could not be written ({error.strerror}); what was written was removed") from error
 
 
-def _check_rows(file: Path, database: Path, found: Unpacked) -> None:
-    if not database.exists():
+def _check_rows(file: Path, database: Path | int | None, found: Unpacked) -> None:
+    if database is None:
         raise BackupDamaged(f"{file}: there is no database in it")
     if (version := schema_in(database)) > len(schema.MIGRATIONS):
         raise StoreNewer(schema.newer(str(file), version, len(schema.MIGRATIONS)))
-    rows = counts_in(database)
+    try:
+        rows = counts_in(database)
+    except BackupError as error:
+        raise BackupDamaged(f"{file}: {error}") from error
     wrong = [table for table, count in found.summary.rows.items() if rows.get(table) != count]
     if wrong or found.about.schema != version:
-        raise BackupDamaged(f"{file}: the database in it is not the one that was backed up ({', '.join(wrong)})")
+        raise BackupDamaged(f"{file}: the database in it is not the one that was backed up ({', '.join(wrong[:5])})")
 
 
 def _own_settings(plan: RestorePlan) -> list[str]:
@@ -288,9 +351,10 @@ def _belongs(name: str) -> bool:
 class _DatabaseOnly:
     """Keeps the database, and reads all else to its end."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self._folder = folder
-        self._stack = stack
+    def __init__(self, database: IO[bytes], place: Path) -> None:
+        self._database = database
+        self._place = place
+        self.has_found = False
 
     def begin(self, about: About) -> None: ...
 
@@ -303,37 +367,10 @@ class _DatabaseOnly:
             for _ in pieces:
                 pass
             return
-        _write(self._folder / DATABASE, member, pieces)
-        self._stack.callback((self._folder / DATABASE).unlink)
-
-
-class _HomeTaker:
-    """Writes what it is given into a home in which there is nothing yet; links come last, so that none is followed."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._links: list[Member] = []
-
-    def begin(self, about: About) -> None: ...
-
-    def folder(self, member: Member) -> None:
-        (self._home / member.name).mkdir(mode=member.mode & 0o755 | 0o700, parents=True, exist_ok=True)
-
-    def link(self, member: Member) -> None:
-        self._links.append(member)
-
-    def file(self, member: Member, pieces: Iterator[bytes]) -> None:
-        _write(self._home / member.name, member, pieces)
-        reach("restore.unpacking")
-
-    def link_all(self) -> None:
-        for each in self._links:
-            (self._home / each.name).symlink_to(each.link)
-
-
-def _write(path: Path, member: Member, pieces: Iterator[bytes]) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, member.mode & 0o755 | 0o600), "wb") as file:
+        if self.has_found:
+            raise BackupDamaged("there are two databases in it")
+        self.has_found = True
+        check_room(self._place, member)
         for piece in pieces:
-            file.write(piece)
+            self._database.write(piece)
+        self._database.flush()

@@ -3,8 +3,10 @@
 import fcntl
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import secrets
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -51,9 +53,17 @@ def last_backup(folder: Path) -> BackupFile | None:
     return next(iter(backups_in(folder)), None)
 
 
-def forget_oldest(folder: Path, keep: int) -> list[str]:
-    """Remove all but the newest `keep`; the names of those that are gone. Raises BackupError."""
-    old = backups_in(folder)[keep:]
+def made_ones(folder: Path, names: Iterable[str]) -> list[BackupFile]:
+    """Those of the folder that have been noted as made, the latest of `names` first: what a file is called, anybody
+    can choose. Raises BackupError."""
+    there = {each.name: each for each in backups_in(folder)}
+    return [there[name] for name in dict.fromkeys(names) if name in there]
+
+
+def forget_oldest(folder: Path, keep: int, names: Iterable[str]) -> list[str]:
+    """Remove all but the latest `keep` of those that were made under these names (the latest first); the names of
+    those that are gone. What others have put there is neither counted nor removed. Raises BackupError."""
+    old = made_ones(folder, names)[keep:]
     for each in old:
         try:
             each.path.unlink(missing_ok=True)
@@ -67,14 +77,14 @@ def new_backup(folder: Path, made: float, sealed: bool) -> Iterator[tuple[Binary
     """A file to write it into, and the name that it gets when the block has ended well: whole, on the disk, and for its
     owner's eyes alone. Nothing is left of it otherwise. Raises BackupError."""
     stamp = datetime.fromtimestamp(made, UTC).strftime(_STAMP)
-    part = folder / f".everloop-{stamp}-{os.getpid()}.part"
+    part = folder / f".everloop-{stamp}-{secrets.token_hex(8)}.part"  # which nobody can have put there before
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _sweep(folder)
+        target = _free(folder, stamp, SEALED if sealed else PLAIN)
         file = open(part, "xb", opener=_private)  # noqa: SIM115 (closed below)
     except OSError as error:
         raise BackupError(f"no backup can be written into {folder} ({error.strerror}): name another folder") from error
-    target = _free(folder, stamp, SEALED if sealed else PLAIN)
     try:
         with file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # one without a lock was left by somebody who is gone
@@ -97,7 +107,10 @@ def _private(name: str, flags: int) -> int:
 
 def _free(folder: Path, stamp: str, kind: str) -> Path:
     names = (f"everloop-{stamp}{f'-{number}' if number else ''}{kind}" for number in range(1000))
-    return next(path for path in map(folder.__truediv__, names) if not path.exists())
+    found = next((path for path in map(folder.__truediv__, names) if not os.path.lexists(path)), None)
+    if found is None:
+        raise BackupError(f"every name of this moment is taken in {folder}: try again")
+    return found
 
 
 def _backup(path: Path) -> BackupFile | None:
@@ -112,14 +125,17 @@ def _backup(path: Path) -> BackupFile | None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what killed processes have left."""
+    """Remove what killed processes have left. What is no file, or another's, stays: nobody is kept from a backup by
+    what lies there."""
     for part in folder.glob(_PART):
-        try:
-            with open(part, "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                part.unlink(missing_ok=True)
-        except (BlockingIOError, FileNotFoundError):
-            pass  # it is being written, or another was quicker
+        with suppress(OSError):  # it is being written, another was quicker, or it cannot be opened
+            opened = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if stat.S_ISREG(os.fstat(opened).st_mode):
+                    part.unlink()
+            finally:
+                os.close(opened)
 
 
 def _keep_names(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """What stands in a backup: `about.json` first, then the database, what lies in the home, and `manifest.jsonl` last, a
 line with the hash of each member before it. A file that ends before its manifest is no backup."""
 
+import os
 import posixpath
 
 from msgspec import Struct
@@ -8,6 +9,8 @@ from msgspec import Struct
 ABOUT, DATABASE, MANIFEST = "about.json", "everloop.db", "manifest.jsonl"
 FORMAT = 1
 TOLD = 1000  # of what was left out, that are named
+LATEST = 253_402_300_800  # the year 10000, which no calendar shows
+DEEPEST = 100  # folders in each other, of which each is held open
 
 
 class About(Struct, frozen=True, kw_only=True):
@@ -45,7 +48,9 @@ class PackSummary(Struct, frozen=True, kw_only=True):
 def is_inside(name: str) -> bool:
     """Whether it leads to a place beneath the folder that it is unpacked in, and nowhere else (path traversal)."""
     parts = name.split("/")
-    return "\0" not in name and "\\" not in parts[0] and not any(part in ("", ".", "..") for part in parts)
+    if "\0" in name or "\\" in parts[0] or len(parts) > DEEPEST + 2:
+        return False
+    return not any(part in ("", ".", "..") for part in parts)
 
 
 def link_stays(name: str, target: str) -> bool:
@@ -54,3 +59,18 @@ def link_stays(name: str, target: str) -> bool:
         return False
     aim = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
     return aim.split("/")[0] == name.split("/")[0] and is_inside(aim)
+
+
+def leads_into(folder: str, path: str) -> bool:
+    """Whether what lies at `path` is in that folder, all links followed that lie there now. `folder` is a real path."""
+    aim = os.path.realpath(path)
+    return aim == folder or aim.startswith(f"{folder}/")
+
+
+def is_text(name: str) -> bool:
+    """Whether a manifest can hold it: a name on Linux is any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

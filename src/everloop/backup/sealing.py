@@ -20,6 +20,7 @@ WORK = 2**15  # scrypt takes about a third of a second for it, and 32 MB
 _TAG = 16
 _LONGEST_HEAD = 1000
 _MOST_WORK = 2**20  # of scrypt, that a stranger's file may ask for
+_SALT = 16  # bytes
 
 
 class _SealHead(Struct, frozen=True):
@@ -40,7 +41,7 @@ class Sealing:
         """`work` is what scrypt makes of it, for whoever tries passphrases."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # slow to load
 
-        head = _SealHead(secrets.token_hex(16), work)
+        head = _SealHead(secrets.token_hex(_SALT), work)
         self._head = MAGIC + msgspec.json.encode(head) + b"\n"
         self._file, self._cipher = file, AESGCM(head.key(passphrase))
         self._waiting, self._number = bytearray(), 0
@@ -67,14 +68,15 @@ class Sealing:
 class Unsealing:
     """Reads what was sealed. Raises BackupLocked for another passphrase, BackupDamaged for another file."""
 
-    def __init__(self, file: BinaryIO, passphrase: str) -> None:
+    def __init__(self, file: BinaryIO, passphrase: str, least: int = WORK) -> None:
+        """`least` is the work of scrypt that every file of ours has: none that asks for less is opened."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         if file.read(len(MAGIC)) != MAGIC:
             raise BackupDamaged("it is not a sealed backup of everloop, or of a newer one")
         line = file.readline(_LONGEST_HEAD)
         self._head, self._file = MAGIC + line, file
-        self._cipher = AESGCM(_key_of(line, passphrase))
+        self._cipher = AESGCM(_key_of(line, passphrase, least))
         self._next, self._number, self._open, self._is_over = file.read(CHUNK + _TAG), 0, b"", False
 
     def read(self, size: int = -1) -> bytes:
@@ -109,13 +111,15 @@ def is_sealed(file: BinaryIO) -> bool:
     return begins == MAGIC
 
 
-def _key_of(line: bytes, passphrase: str) -> bytes:
+def _key_of(line: bytes, passphrase: str, least: int) -> bytes:
     try:
         head = msgspec.json.decode(line, type=_SealHead)
-        if head.n * head.r * head.p > _MOST_WORK * 8:
-            raise ValueError("that is too much work")
+        if not (least <= head.n <= _MOST_WORK and 8 <= head.r <= 32 and 1 <= head.p <= 16):
+            raise ValueError("that is too little work, or too much")
+        if head.n * head.r * head.p > _MOST_WORK * 8 or len(head.salt) != 2 * _SALT:
+            raise ValueError("that is too much work, or no salt of ours")
         return head.key(passphrase)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, OverflowError, RecursionError) as error:
         raise BackupDamaged("its head is damaged") from error
 
 

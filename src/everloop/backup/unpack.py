@@ -3,20 +3,24 @@ folders and links that stay, and each has the hash that the manifest says."""
 
 import gzip
 import hashlib
-import itertools
-import tarfile
+import os
+import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Protocol, cast
+from tarfile import TarInfo
+from typing import IO, Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 
 from ..errors import BackupDamaged, BackupError, BackupLocked
-from .manifest import ABOUT, FORMAT, MANIFEST, About, Member, PackSummary, is_inside, link_stays
+from .manifest import ABOUT, FORMAT, LATEST, MANIFEST, About, Member, PackSummary, is_inside, link_stays
 from .pack import PIECE
 from .sealing import Unsealing, is_sealed
+from .tar import TarReader, is_file
+
+LONGEST_ABOUT, LONGEST_SUMMARY = 65_536, 16_777_216  # bytes: a summary names up to 2,000 paths
 
 
 class Taker(Protocol):
@@ -36,10 +40,22 @@ class Unpacked(msgspec.Struct, frozen=True):
     summary: PackSummary
 
 
-def read_about(path: Path, passphrase: str) -> About:
-    """What it is a backup of. Raises BackupError."""
-    with _plainly(path), open(path, "rb") as file, _tar_in(file, passphrase) as tar:
-        return _about(tar, _next(tar))[0]
+def open_backup(path: Path) -> BinaryIO:
+    """To be read. Nobody waits for a pipe (a FIFO) or a device that has such a name. Raises BackupError."""
+    try:
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    except OSError as error:
+        raise BackupError(f"{path} cannot be read ({error.strerror}): see everloop backup list") from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise BackupError(f"{path} is no file: see everloop backup list")
+    return file
+
+
+def is_sealed_file(path: Path) -> bool:
+    """Whether a passphrase is needed. Raises BackupError."""
+    with open_backup(path) as file:
+        return is_sealed(file)
 
 
 def read_backup(
@@ -47,23 +63,19 @@ def read_backup(
 ) -> Unpacked:
     """All of it, each member handed on; `belongs` says which names there may be at the top. When this returns, what was
     handed on is what was backed up. Raises BackupError."""
-    with (
-        _plainly(path),
-        open(path, "rb") as file,
-        tempfile.TemporaryFile(dir=staging) as lines,
-        _tar_in(file, passphrase) as tar,
-    ):
-        info = _next(tar)
-        about, data = _about(tar, info)
+    with _plainly(path), open_backup(path) as file, tempfile.TemporaryFile(dir=staging) as lines:
+        stream = _stream_in(file, passphrase)
+        tar = TarReader(stream)
+        about, member = _about(tar)
         taker.begin(about)
-        _keep(lines, Member(ABOUT, info.mode, info.size, hashlib.sha256(data).hexdigest()))
+        found = _Found(lines)
+        found.add(member)
         while (info := _next(tar)).name != MANIFEST:
-            _keep(lines, _take(tar, info, taker, belongs))
-        summary = _held_against(lines, _opened(tar, info))
+            found.add(_take(tar, info, taker, belongs))
+        summary = found.held_against(tar)
         if tar.next() is not None:
             raise BackupDamaged("something follows its manifest")
-        stream = cast(Any, tar.fileobj).fileobj  # what is read to its end has been checked to its end
-        while stream.read(PIECE):
+        while stream.read(PIECE):  # what is read to its end has been checked to its end
             pass
     return Unpacked(about, summary)
 
@@ -81,50 +93,40 @@ class _plainly:
         if isinstance(error, BackupError):
             if not str(error).startswith(str(self._path)):
                 raise type(error)(f"{self._path}: {error}") from error
-        elif isinstance(error, FileNotFoundError | IsADirectoryError) and str(error.filename) == str(self._path):
-            raise BackupError(f"{self._path} is not there, or is no file: see everloop backup list") from error
-        elif isinstance(error, EOFError | gzip.BadGzipFile | zlib.error | tarfile.TarError | UnicodeError):
+        elif isinstance(error, EOFError | gzip.BadGzipFile | zlib.error | UnicodeError):
             raise BackupDamaged(f"{self._path} is damaged, cut off, or no backup of everloop ({error})") from error
 
 
-def _tar_in(file: BinaryIO, passphrase: str) -> tarfile.TarFile:
+def _stream_in(file: BinaryIO, passphrase: str) -> gzip.GzipFile:
     source: Any = file
     if is_sealed(file):
         if not passphrase:
             raise BackupLocked("it is encrypted: give its passphrase with --passphrase-file, or type it when asked")
         source = Unsealing(file, passphrase)
-    return tarfile.open(fileobj=gzip.GzipFile(fileobj=source), mode="r|", bufsize=PIECE)
+    return gzip.GzipFile(fileobj=source)
 
 
-def _next(tar: tarfile.TarFile) -> tarfile.TarInfo:
+def _next(tar: TarReader) -> TarInfo:
     info = tar.next()
-    cast(Any, tar).members.clear()  # it would remember each of them
     if info is None:
         raise BackupDamaged("it ends before its manifest")
     return info
 
 
-def _about(tar: tarfile.TarFile, info: tarfile.TarInfo) -> tuple[About, bytes]:
-    if info.name != ABOUT or info.size > PIECE:
+def _about(tar: TarReader) -> tuple[About, Member]:
+    info = _next(tar)
+    if info.name != ABOUT or not is_file(info) or info.size > LONGEST_ABOUT:
         raise BackupDamaged("it is not a backup of everloop")
-    data = _opened(tar, info).read()
-    try:
-        about = msgspec.json.decode(data, type=About)
-    except msgspec.DecodeError as error:
-        raise BackupDamaged(f"what it says of itself cannot be read ({error})") from error
+    data = tar.read(info.size)
+    about = _decoded(data, About, "what it says of itself cannot be read")
     if about.format > FORMAT:
         raise BackupError(f"it was made by a newer everloop ({about.everloop}): install that one, or a newer")
-    return about, data
+    if not 0 <= about.made < LATEST:
+        raise BackupDamaged("it says that it was made at a time that there is not")
+    return about, Member(ABOUT, info.mode, info.size, hashlib.sha256(data).hexdigest())
 
 
-def _opened(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
-    file = tar.extractfile(info) if info.isreg() else None
-    if file is None:
-        raise BackupDamaged(f"{info.name!r} is no file")
-    return file
-
-
-def _take(tar: tarfile.TarFile, info: tarfile.TarInfo, taker: Taker, belongs: Callable[[str], bool]) -> Member:
+def _take(tar: TarReader, info: TarInfo, taker: Taker, belongs: Callable[[str], bool]) -> Member:
     if not is_inside(info.name) or not belongs(info.name.split("/")[0]):
         raise BackupDamaged(f"it has a member {info.name!r}, which is none of a home's")
     if info.isdir():
@@ -133,37 +135,53 @@ def _take(tar: tarfile.TarFile, info: tarfile.TarInfo, taker: Taker, belongs: Ca
     elif info.issym() and link_stays(info.name, info.linkname):
         member = Member(info.name, info.mode, link=info.linkname)
         taker.link(member)
-    elif info.isreg():
+    elif is_file(info):
         hashed = hashlib.sha256()
-        taker.file(Member(info.name, info.mode, info.size), _pieces(_opened(tar, info), hashed))
+        taker.file(Member(info.name, info.mode, info.size), _pieces(tar, hashed))
         member = Member(info.name, info.mode, info.size, hashed.hexdigest())
     else:
         raise BackupDamaged(f"its member {info.name!r} is a device, or a link that leads out")
     return member
 
 
-def _pieces(file: IO[bytes], hashed: Any) -> Iterator[bytes]:
-    while piece := file.read(PIECE):
+def _pieces(tar: TarReader, hashed: Any) -> Iterator[bytes]:
+    for piece in tar.pieces():
         hashed.update(piece)
         yield piece
 
 
-def _keep(lines: IO[bytes], member: Member) -> None:
-    lines.write(msgspec.json.encode(member) + b"\n")
+class _Found:
+    """What was found, line by line as a manifest has it, in a file: there may be millions."""
+
+    def __init__(self, lines: IO[bytes]) -> None:
+        self._lines = lines
+        self._members = self._bytes = 0
+
+    def add(self, member: Member) -> None:
+        self._lines.write(msgspec.json.encode(member) + b"\n")
+        self._members += 1
+        self._bytes += member.size
+
+    def held_against(self, manifest: TarReader) -> PackSummary:
+        """The manifest has these lines and no other; its last one is the summary. Only as much of it is read at once
+        as a line of ours has."""
+        self._lines.seek(0)
+        for ours in self._lines:
+            if manifest.read(len(ours)) != ours:
+                name = msgspec.json.decode(ours, type=Member).name
+                raise BackupDamaged(f"{name!r} is not as it was when the backup was made")
+        last = manifest.read(LONGEST_SUMMARY)
+        summary = _decoded(last, PackSummary, "its manifest is cut off, or goes on where it should end")
+        if (summary.members, summary.bytes) != (self._members, self._bytes):
+            raise BackupDamaged("it does not hold as much as its manifest says")
+        return summary
 
 
-def _held_against(found: IO[bytes], said: IO[bytes]) -> PackSummary:
-    """What was found, line by line, with what the manifest says; its last line is the summary."""
-    found.seek(0)
-    last = b""
-    for ours, theirs in itertools.zip_longest(found, said, fillvalue=b""):
-        if ours == theirs:
-            continue
-        if ours or last:
-            name = msgspec.json.decode(ours or last).get("name", "something")
-            raise BackupDamaged(f"{name!r} is not as it was when the backup was made")
-        last = theirs
+Kind = TypeVar("Kind")
+
+
+def _decoded(data: bytes, kind: type[Kind], why: str) -> Kind:
     try:
-        return msgspec.json.decode(last, type=PackSummary)
-    except msgspec.DecodeError as error:
-        raise BackupDamaged("its manifest is cut off") from error
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise BackupDamaged(f"{why} ({error})") from error

@@ -5,26 +5,26 @@ import os
 import stat
 from collections.abc import Iterator
 
-from .manifest import link_stays
+from .manifest import DEEPEST, is_text, leads_into, link_stays
 from .pack import Pack
 
-DEEPEST = 100  # folders in each other, of which each is held open
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 OUT, OTHER, DEEP = "a link that leads out of it", "no file", f"more than {DEEPEST} folders deep"
+UNNAMED = "its name is no text (UTF-8)"
 
 
 def pack_tree(pack: Pack, path: str, name: str) -> None:
     """A file or a folder, under this name in the backup; nothing where there is none."""
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = os.open(path, _FILE & ~os.O_NOFOLLOW)
     except FileNotFoundError:
         return
     except OSError as error:
         pack.leave_out(name, str(error.strerror))
         return
     if stat.S_ISDIR(os.fstat(opened).st_mode):
-        _pack_folder(pack, opened, name, 0)
+        _Tree(pack, os.path.realpath(path), name).pack(opened, "")
     else:
         _pack_file(pack, opened, name)
 
@@ -45,34 +45,53 @@ def _sizes(path: str) -> Iterator[int]:
                 continue
 
 
-def _pack_folder(pack: Pack, folder: int, name: str, depth: int) -> None:
-    try:
-        pack.add_folder(name, os.fstat(folder).st_mode)
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries)
-        for each in names:
-            _pack_one(pack, folder, each, f"{name}/{each}", depth)
-    finally:
-        os.close(folder)
+class _Tree:
+    """A folder at the top of a home, which lies at `path`; `below` is where something is beneath it: "", "/a/b"."""
 
+    def __init__(self, pack: Pack, path: str, name: str) -> None:
+        self._pack, self._path, self._name = pack, path, name
 
-def _pack_one(pack: Pack, folder: int, own: str, name: str, depth: int) -> None:
-    try:
-        mode = os.stat(own, dir_fd=folder, follow_symlinks=False).st_mode
-        if stat.S_ISLNK(mode):
-            target = os.readlink(own, dir_fd=folder)
-            if link_stays(name, target):
-                pack.add_link(name, target)
-            else:
-                pack.leave_out(name, OUT)
-        elif stat.S_ISDIR(mode) and depth < DEEPEST:
-            _pack_folder(pack, os.open(own, _FOLDER, dir_fd=folder), name, depth + 1)
-        elif stat.S_ISREG(mode):
-            _pack_file(pack, os.open(own, _FILE, dir_fd=folder), name)
+    def pack(self, folder: int, below: str) -> None:
+        """Closes the folder."""
+        try:
+            self._pack.add_folder(self._name + below, os.fstat(folder).st_mode)
+            with os.scandir(folder) as entries:
+                names = sorted(entry.name for entry in entries)
+            for each in names:
+                self._pack_one(folder, each, f"{below}/{each}")
+        finally:
+            os.close(folder)
+
+    def _pack_one(self, folder: int, own: str, below: str) -> None:
+        name = self._name + below
+        if not is_text(name):
+            self._pack.leave_out(name.encode("utf-8", "replace").decode(), UNNAMED)
+            return
+        try:
+            mode = os.stat(own, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode):
+                self._pack_link(os.readlink(own, dir_fd=folder), below)
+                return
+            if not stat.S_ISREG(mode) and not (stat.S_ISDIR(mode) and below.count("/") <= DEEPEST):
+                self._pack.leave_out(name, DEEP if stat.S_ISDIR(mode) else OTHER)
+                return
+            opened = os.open(own, _FOLDER if stat.S_ISDIR(mode) else _FILE, dir_fd=folder)
+        except OSError as error:  # gone by now, another thing by now, or not to be read
+            self._pack.leave_out(name, str(error.strerror))
+            return
+        if stat.S_ISDIR(mode):
+            self.pack(opened, below)
         else:
-            pack.leave_out(name, DEEP if stat.S_ISDIR(mode) else OTHER)
-    except (FileNotFoundError, PermissionError, NotADirectoryError) as error:  # gone by now, or not to be read
-        pack.leave_out(name, str(error.strerror))
+            _pack_file(self._pack, opened, name)
+
+    def _pack_link(self, target: str, below: str) -> None:
+        """One that leads out by way of others is no more in it than one that does so at once."""
+        name = self._name + below
+        stays = is_text(target) and link_stays(name, target) and leads_into(self._path, self._path + below)
+        if stays:
+            self._pack.add_link(name, target)
+        else:
+            self._pack.leave_out(name, OUT)
 
 
 def _pack_file(pack: Pack, fd: int, name: str) -> None:

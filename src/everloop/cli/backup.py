@@ -11,10 +11,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from ..app.backup_making import is_named_sealed, is_sealed_file, staging_beside
+from ..app.backup_making import is_named_sealed
 from ..app.backups import PASSPHRASE, BackupFile, Backups, MadeBackup, backups_in, folder_of
 from ..app.records import open_records
-from ..app.restoring import Restored, RestorePlan, restore, verify
+from ..app.restoring import Restored, RestorePlan, is_sealed_file, restore, verify
 from ..app.scheduled_backups import ScheduledBackups, change_schedule
 from ..errors import BackupError
 from ..ports.backup import HeldBack
@@ -143,8 +143,7 @@ async def _passphrase_for(backups: Backups, given: argparse.Namespace) -> str:
 async def _verify(given: argparse.Namespace) -> str:
     file = _file(given.file)
     passphrase = await asyncio.to_thread(_passphrase_of, file, given)
-    with staging_beside(file.parent) as staging:
-        found = await asyncio.to_thread(verify, file, passphrase, staging)
+    found = await asyncio.to_thread(verify, file, passphrase, home_of(os.environ))
     about, summary = found.about, found.summary
     when = datetime.fromtimestamp(about.made, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     key = "with the key of the vault" if about.has_key else "without the key of the vault"

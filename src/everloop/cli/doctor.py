@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
     findings = await examined(home, live=arguments.live, told=show)
     mended: list[Mended] = []
     if arguments.fix and any(finding.mends for finding in findings):
-        mended = await asyncio.to_thread(mend_all, findings)
+        mended = await asyncio.to_thread(mend_all, findings, home)
         findings = await examined(home, live=arguments.live, told=show)
     terminal.clear()
     if arguments.json:

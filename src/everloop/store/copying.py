@@ -5,6 +5,7 @@ is one REPEATABLE READ snapshot, written row by row into a file of the same sche
 into either. What is only worked out from the rest (the index of words) is made anew where it changes databases.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import apsw
 from ..errors import BackupError, StoreFull
 from ..ports.audit import hash_of
 from . import schema
+from .strangers import looked_into
 
 PAGES = 512  # that are copied at once
 _BUSY = 30_000  # milliseconds
@@ -36,23 +38,37 @@ def copy_sqlite(path: Path, to: Path, vfs: str = "") -> None:
             target.execute("PRAGMA journal_mode = DELETE").fetchall()  # one file, and no WAL beside it
 
 
-def counts_in(file: Path) -> dict[str, int]:
-    """How many rows each table of a copy has. Raises BackupError where it is damaged."""
-    with plainly(file), closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+def schema_in(file: Path | int) -> int:
+    """The version of a copy, or of an open file: SQLite keeps it in the header."""
+    with _opened(file) as fd:
+        return int.from_bytes(os.pread(fd, 4, 60), "big")
+
+
+def counts_in(file: Path | int) -> dict[str, int]:
+    """How many rows each table of a copy has, or of an open file. Raises BackupError where it is damaged, or is not as
+    everloop makes one."""
+    with plainly(None if isinstance(file, int) else file), _opened(file) as fd, looked_into(fd) as connection:
         problems = [row[0] for row in connection.execute("PRAGMA quick_check(1)")]
         if problems != ["ok"]:
             raise BackupError(f"the database in it is damaged ({problems[0]})")
         return {name: _count(connection, name) for name in _tables(connection) if name not in _REST}
 
 
-def schema_in(file: Path) -> int:
-    with plainly(file), closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-        return connection.pragma("user_version")  # type: ignore[no-any-return]
+@contextmanager
+def _opened(file: Path | int) -> Iterator[int]:
+    if isinstance(file, int):
+        yield file
+        return
+    fd = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def shared(file: apsw.Connection, theirs: Columns) -> dict[str, Sequence[str]]:
     """The tables of both, with their columns. Raises BackupError where they are not the same."""
-    ours = {table: [row[1] for row in file.execute(f"PRAGMA table_info({table})")] for table in _tables(file)}
+    ours = {table: [row[1] for row in file.execute(f"PRAGMA table_info({quoted(table)})")] for table in _tables(file)}
     ours = {table: names for table, names in ours.items() if table not in _REST and not table.startswith("said_words")}
     for table, names in ours.items():
         if set(names) != set(theirs.get(table, ())):
@@ -65,8 +81,13 @@ def _tables(connection: apsw.Connection) -> list[str]:
 
 
 def _count(connection: apsw.Connection, table: str) -> int:
-    rows: list[tuple[int]] = connection.execute(f"SELECT count(*) FROM {table}").fetchall()  # type: ignore[assignment]
+    rows: list[tuple[int]] = connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchall()  # type: ignore[assignment]
     return rows[0][0]
+
+
+def quoted(name: str) -> str:
+    """As SQL has the name of a table that may be called anything."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 @contextmanager
@@ -89,12 +110,16 @@ def new_copy(connection: apsw.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def plainly(path: Path) -> Iterator[None]:
+def plainly(path: Path | None) -> Iterator[None]:
     try:
         yield
     except apsw.FullError as error:
-        raise StoreFull(f"the disk that holds {path.parent} is full: a backup needs room for a copy there") from error
+        raise StoreFull(
+            f"the disk that holds {path.parent if path else 'it'} is full: a backup needs room for a copy there"
+        ) from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise BackupError(f"the database is damaged, or is none ({error})") from error
+    except apsw.InterruptError as error:
+        raise BackupError("the database takes longer to look through than one of its size may") from error
     except apsw.Error as error:
         raise BackupError(f"the database cannot be copied ({error})") from error

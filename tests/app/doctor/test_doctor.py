@@ -114,7 +114,7 @@ class TestMending:
         async with process_with(home.path):
             alive = {path.name for path in (home.path / "run").iterdir()}
             (home.path / "run" / "999999-1-abcd").touch()
-            mended = mend_all(await home.examine())
+            mended = mend_all(await home.examine(), home.path)
             assert {path.name for path in (home.path / "run").iterdir()} == alive
             assert grave(await home.examine()) == []
         assert {each.check for each in mended} == {"file-modes", "vault-file", "workspace", "running"}
@@ -125,7 +125,7 @@ class TestMending:
         left = tmp_path / "left"
         left.touch()
         stale = Diagnosis("advice", "x", "y", (RemoveStale(str(left)),), "running")
-        assert mend_all([Diagnosis("broken", "damaged", check="store-pages"), stale]) == []
+        assert mend_all([Diagnosis("broken", "damaged", check="store-pages"), stale], tmp_path) == []
         assert left.exists()
 
     def test_a_process_that_lives_keeps_its_file_and_a_link_keeps_its_end(self, tmp_path: Path):
@@ -137,13 +137,35 @@ class TestMending:
         linked.symlink_to(target)
         with held.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            done = mend_all([Diagnosis("advice", "x", "y", (RemoveStale(str(held)), SetMode(str(linked), 0o600)), "c")])
+            mends = (RemoveStale(str(held)), SetMode(str(linked), 0o600))
+            done = mend_all([Diagnosis("advice", "x", "y", mends, "c")], tmp_path)
         assert (held.exists(), mode_of(target)) == (True, 0o644)
         assert [bool(each.failed) for each in done] == [False, True]
 
+    @pytest.mark.parametrize("linked", [True, False])
+    async def test_nothing_is_mended_behind_a_folder_that_is_a_link(
+        self, home: DoctoredHome, tmp_path: Path, linked: bool
+    ):
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        for name, left in (("logs", "everloop.log.erasing"), ("run", "999999-1-abcd")):
+            folder = outside / name if linked else home.path / name
+            folder.mkdir(exist_ok=True)
+            if linked:
+                shutil.rmtree(home.path / name, ignore_errors=True)
+                (home.path / name).symlink_to(folder)
+            (folder / left).touch()
+            os.utime(folder / left, (0, 0))
+        mended = mend_all(await home.examine(), home.path)
+        assert [(each.check, bool(each.failed)) for each in mended] == [("leftovers", linked), ("running", linked)]
+        assert {path.name for path in outside.rglob("*.erasing")} == ({"everloop.log.erasing"} if linked else set())
+        assert (outside / "run" / "999999-1-abcd").exists() == linked
+
     def test_what_cannot_be_mended_is_told(self, tmp_path: Path):
         (tmp_path / "file").touch()
-        (done,) = mend_all([Diagnosis("advice", "x", "y", (MakeFolder(str(tmp_path / "file" / "under")),), "c")])
+        (done,) = mend_all(
+            [Diagnosis("advice", "x", "y", (MakeFolder(str(tmp_path / "file" / "under")),), "c")], tmp_path
+        )
         assert done.failed
 
 

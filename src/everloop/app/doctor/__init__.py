@@ -201,7 +201,7 @@ class HouseDoctor:
             return self._found
 
     async def mend(self) -> Sequence[Mended]:
-        mended = await asyncio.to_thread(mend_all, await self.examine())
+        mended = await asyncio.to_thread(mend_all, await self.examine(), self._home)
         if mended:
             self._fresh_until = 0.0
         return mended

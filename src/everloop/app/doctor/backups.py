@@ -2,11 +2,13 @@
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
-from ...backup.listing import last_backup
+from ...backup.listing import BackupFile, backups_in, made_ones
 from ...errors import BackupError
 from ...ports.doctor import Diagnosis
-from ..backups import folder_of
+from ...store.onlooking import KNOWN
+from ..backups import folder_of, names_made
 from .check import Check, Patient, advice, aside, broken, fine, many
 
 DAYS = {"daily": 1, "weekly": 7}
@@ -17,7 +19,7 @@ MAKE = "Make one now with `everloop backup create`, and see in `everloop logs` w
 async def look_at_backups(patient: Patient) -> Sequence[Diagnosis]:
     chosen = patient.chosen.backup
     try:
-        last = await aside(last_backup, folder_of(patient.chosen, patient.home))
+        last = await _last(patient, folder_of(patient.chosen, patient.home))
     except BackupError as error:
         return [broken(str(error), "Set backup.folder to a folder that can be read and written")]
     if not chosen.every:
@@ -28,6 +30,14 @@ async def look_at_backups(patient: Patient) -> Sequence[Diagnosis]:
     if days > DAYS[chosen.every] * LATE:
         return [broken(f"the last backup is {many(int(days), 'day')} old, and one is due {chosen.every}", MAKE)]
     return fine(f"the last backup is {last.name}")
+
+
+async def _last(patient: Patient, folder: Path) -> BackupFile | None:
+    """Of those that this home has noted; where its store cannot be asked, of those whose name can be true."""
+    if patient.opened is not None and patient.schema == KNOWN:
+        return next(iter(await aside(made_ones, folder, await names_made(patient.opened.store))), None)
+    found = await aside(backups_in, folder)
+    return next((each for each in found if each.made <= time.time()), None)
 
 
 CHECKS = (Check("backups", "backups are made as often as they are to be", look_at_backups, needs="settings"),)
