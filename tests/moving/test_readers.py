@@ -17,7 +17,7 @@ from everloop.app.moving_settings import settings_of
 from everloop.errors import EverloopError
 from everloop.moving import elements as reading
 from everloop.moving.chatgpt import OTHER, ChatGptExport
-from everloop.moving.claude import ClaudeExport
+from everloop.moving.claude import ClaudeExport, conversation_of
 from everloop.moving.elements import elements
 from everloop.moving.homes import read_text
 from everloop.moving.json5 import loads
@@ -167,7 +167,7 @@ def test_a_tree_of_chatgpt_becomes_the_branch_that_was_seen_last(tmp_path: Path)
     ]
     assert [each["timestamp"][11:19] for each in first.messages[:2]] == ["22:13:30", "22:13:40"]
     assert (first.id, first.title, first.created) == ("conversation-1", "Garden 1", 1_700_000_000.0)
-    assert first.remarks == (OTHER.format(count=1),)
+    assert first.remarks == (OTHER.format(count=1, messages=1),)
     assert source.file(first.files[4][0], 1000) == PICTURE
     assert second.id == "conversation-2"
 
@@ -317,12 +317,11 @@ def changed(tree: Any, by: random.Random) -> Any:
 def test_nothing_that_stands_in_the_wrong_place_stops_a_reader(tmp_path: Path):
     by = random.Random(21)
     chatgpt = ChatGptExport(chatgpt_export(tmp_path / "e.zip"))
-    claude = ClaudeExport(claude_export(tmp_path / "claude"))
     nanobots = json.loads((FIXTURES / "nanobot" / ".nanobot" / "config.json").read_text())
     openclaws = loads((FIXTURES / "openclaw" / ".openclaw" / "openclaw.json").read_text())
     for _ in range(300):
-        chatgpt.read(changed(chatgpt_conversation(), by), "here")
-        claude.read(changed(CLAUDE, by), "here")
+        chatgpt.conversation_of(changed(chatgpt_conversation(), by), "here")
+        conversation_of(changed(CLAUDE, by), "here")
         assert list(settings_of(of_nanobot(changed(nanobots, by)).values))
         assert list(settings_of(of_openclaw(changed(openclaws, by)).values))
 

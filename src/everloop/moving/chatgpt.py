@@ -4,83 +4,36 @@ The branch that its owner saw last (`current_node`) is the conversation. Picture
 under names that begin with their ids.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import EverloopError
-from .elements import elements
 from .export import Export
+from .service_export import ServiceExport
 from .transcript import ForeignTranscript, seconds
-from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
+from .values import ForeignConversation, ForeignFile, Remark
 
 OTHER = (
-    "{count} other branches of it (edited or answered again there) are left: only the one that was seen last is taken"
+    "{messages} messages in {count} other branches of it (edited or answered again there) are left: only the branch "
+    "that was seen last is taken"
 )
 HIDDEN = "is_visually_hidden_from_conversation"
 DEEPEST = 100_000  # messages of one branch
 
 
-class ExportSource:
-    """What the exports of services have in common: conversations, and nothing that is set up."""
-
-    kind = ""
+class ChatGptExport(ServiceExport):
+    kind = "chatgpt"
 
     def __init__(self, path: Path) -> None:
         """Raises EverloopError."""
-        self.export = Export(path)
-        self.parts = [name for name in self.export.names() if is_conversations(name)]
-        if not self.parts:
-            raise EverloopError(
-                f"{path} holds no conversations.json: give the ZIP that the service sent you, or its folder"
-            )
+        super().__init__(Export(path), self.conversation_of)
 
-    def conversations(self) -> Iterator[ForeignConversation | Remark]:
-        for name in self.parts:
-            with self.export.open(name) as file:
-                for number, element in enumerate(elements(file, name), 1):
-                    yield (
-                        element if isinstance(element, Remark) else self.read(element, f"{name}, conversation {number}")
-                    )
-
-    def read(self, element: Any, place: str) -> ForeignConversation | Remark:
-        raise NotImplementedError
-
-    def file(self, found: ForeignFile, most: int) -> bytes | None:
-        return self.export.read(found.place, most)
-
-    def memory(self) -> str:
-        return ""
-
-    def history(self) -> str:
-        return ""
-
-    def skills(self) -> Iterator[ForeignSkill]:
-        yield from ()
-
-    def jobs(self) -> Iterator[ForeignJob | Remark]:
-        yield from ()
-
-    def texts(self) -> Iterator[ForeignText | Remark]:
-        yield from ()
-
-    def settings(self) -> Mapping[str, Any]:
-        return {}
-
-
-def is_conversations(name: str) -> bool:
-    return name.startswith("conversations") and name.endswith(".json")
-
-
-class ChatGptExport(ExportSource):
-    kind = "chatgpt"
-
-    def read(self, element: Any, place: str) -> ForeignConversation | Remark:
+    def conversation_of(self, element: Any, place: str) -> ForeignConversation | Remark:
         if not isinstance(element, Mapping) or not isinstance(element.get("mapping"), Mapping):
             return Remark(f"{place} is no conversation, and was passed over")
         created = seconds(element.get("create_time")) or 0.0
         transcript = ForeignTranscript(created)
-        branch, others = line_of(element)
+        branch, others, messages = line_of(element)
         for message in branch:
             self._add(transcript, message)
         transcript.end()
@@ -93,7 +46,7 @@ class ChatGptExport(ExportSource):
             created=created,
             messages=transcript.messages,
             files=transcript.files,
-            remarks=(OTHER.format(count=others),) if others else (),
+            remarks=(OTHER.format(count=others, messages=messages),) if others else (),
         )
 
     def _add(self, transcript: ForeignTranscript, message: Mapping[str, Any]) -> None:
@@ -148,8 +101,8 @@ class ChatGptExport(ExportSource):
         return next(found, name if name and self.export.has(name) else id)
 
 
-def line_of(element: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
-    """The messages of the branch that was seen last, and how many other branches there are."""
+def line_of(element: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int, int]:
+    """The messages of the branch that was seen last, how many other branches there are, and messages in these alone."""
     mapping = _table(element["mapping"])
     leaves = [key for key, node in mapping.items() if not _table(node).get("children")]
     last = element.get("current_node")
@@ -161,7 +114,8 @@ def line_of(element: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int]:
         if isinstance(message := _table(mapping[node]).get("message"), Mapping):
             line.append(message)
         node = _table(mapping[node]).get("parent")
-    return line[::-1], max(0, len(leaves) - 1)
+    others = [key for key, each in mapping.items() if key not in seen and _table(_table(each).get("message"))]
+    return line[::-1], max(0, len(leaves) - 1), len(others)
 
 
 def text_of(content: Mapping[str, Any]) -> str:

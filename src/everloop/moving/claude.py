@@ -5,10 +5,12 @@ Of an attachment the export holds the text that was read from it, of a file only
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from .chatgpt import ExportSource
 from .elements import elements
+from .export import Export
+from .service_export import ServiceExport
 from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignText, Remark
 
@@ -16,31 +18,12 @@ PROJECTS = "projects.json"
 NO_FILE = "{count} files of it are not in the export, only their names: {names}"
 
 
-class ClaudeExport(ExportSource):
+class ClaudeExport(ServiceExport):
     kind = "claude"
 
-    def read(self, element: Any, place: str) -> ForeignConversation | Remark:
-        if not isinstance(element, Mapping) or not isinstance(element.get("chat_messages"), list):
-            return Remark(f"{place} is no conversation, and was passed over")
-        created = seconds(element.get("created_at")) or 0.0
-        transcript = ForeignTranscript(created)
-        missing: list[str] = []
-        for message in element["chat_messages"]:
-            if isinstance(message, Mapping):
-                _add(transcript, message)
-                missing += [str(each.get("file_name") or "?")[:100] for each in _tables(message.get("files"))]
-        transcript.end()
-        title = str(element.get("name") or "")
-        if not transcript.messages:
-            return Remark(f"{place} (“{title[:60]}”) holds no message")
-        remarks = (NO_FILE.format(count=len(missing), names=", ".join(missing[:5])),) if missing else ()
-        return ForeignConversation(
-            id=str(element.get("uuid") or f"{created}:{title}"),
-            title=title,
-            created=created,
-            messages=transcript.messages,
-            remarks=remarks,
-        )
+    def __init__(self, path: Path) -> None:
+        """Raises EverloopError."""
+        super().__init__(Export(path), conversation_of)
 
     def texts(self) -> Iterator[ForeignText | Remark]:
         """What projects hold, as files to look at; what they are told stands among them, and tells nobody anything."""
@@ -52,6 +35,30 @@ class ClaudeExport(ExportSource):
                     yield project
                 elif isinstance(project, Mapping):
                     yield from _project(project)
+
+
+def conversation_of(element: Any, place: str) -> ForeignConversation | Remark:
+    if not isinstance(element, Mapping) or not isinstance(element.get("chat_messages"), list):
+        return Remark(f"{place} is no conversation, and was passed over")
+    created = seconds(element.get("created_at")) or 0.0
+    transcript = ForeignTranscript(created)
+    missing: list[str] = []
+    for message in element["chat_messages"]:
+        if isinstance(message, Mapping):
+            _add(transcript, message)
+            missing += [str(each.get("file_name") or "?")[:100] for each in _tables(message.get("files"))]
+    transcript.end()
+    title = str(element.get("name") or "")
+    if not transcript.messages:
+        return Remark(f"{place} (“{title[:60]}”) holds no message")
+    remarks = (NO_FILE.format(count=len(missing), names=", ".join(missing[:5])),) if missing else ()
+    return ForeignConversation(
+        id=str(element.get("uuid") or f"{created}:{title}"),
+        title=title,
+        created=created,
+        messages=transcript.messages,
+        remarks=remarks,
+    )
 
 
 def _project(project: Mapping[str, Any]) -> Iterator[ForeignText]:

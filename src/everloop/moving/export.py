@@ -16,6 +16,7 @@ class Export:
 
     def __init__(self, path: Path) -> None:
         """Raises EverloopError."""
+        self.path = path
         self._zip: zipfile.ZipFile | None = None
         self._places: dict[str, str] = {}
         try:
