@@ -8,6 +8,7 @@ at once, as a run that somebody ends has no summary.
 import faulthandler
 import gc
 import os
+import signal
 from collections.abc import Generator
 from typing import TypeVar
 
@@ -38,8 +39,15 @@ PATIENCE = 60.0  # seconds for what pytest-timeout does not end: what holds its 
 LONG = [
     f"tests/{place}"
     for place in (
-        *("torture/", "gateway/page/test_page_access", "gateway/api/test_schema", "providers/test_embedded.py"),
-        *("tools/test_limits", "tools/test_files", "tools/test_exec", "tools/", "gateway/page/", "store/", "journeys/"),
+        *("torture/", "gateway/api/test_schema", "gateway/page/test_page_access", "providers/test_embedded.py"),
+        *(
+            "packaging/",
+            "channels/matrix/",
+            "cli/test_approvals_command",
+            "cli/test_agent_command",
+            "tools/test_limits",
+        ),
+        *("tools/test_files", "tools/test_exec", "tools/", "gateway/page/", "store/", "journeys/"),
         *("channels/", "cli/", "gateway/", "providers/", "net/", "replay/", "test_"),
     )
 ]
@@ -64,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shortened: `make torture` does more of it; see effort.py")
     config.addinivalue_line("markers", "may_hold_keys(*names): the files of a test in which its keys may lie open")
     EAR.listen()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in `make test &`: what tests begin would never hear it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -12,11 +12,12 @@ from everloop.testing.model_server import ModelServer
 from tests.channels.receiver import SECRET, Program, message, post
 from tests.cli.person import Person
 from tests.cli.test_gateway_command import start
+from tests.effort import in_full
 from tests.ports import free_port
 
 CHATS = 8
 MESSAGES = 4
-KILLS = 5
+KILLS = in_full(5, 3)
 
 
 def lines(shown: Shown) -> list[object]:
@@ -31,8 +32,9 @@ async def person(tmp_path: Path) -> AsyncIterator[Person]:
         await person.leave()
 
 
+@pytest.mark.shortened
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", in_full([1, 2], [1]))
 async def test_each_webhook_is_answered_once_however_often_the_gateway_is_killed(person: Person, seed: int):
     chosen, port = random.Random(seed), free_port()
     async with Program(lambda posts: 503 if chosen.random() < 0.2 else 200).open() as program:

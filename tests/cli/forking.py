@@ -17,6 +17,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -27,7 +28,7 @@ from typing import BinaryIO
 LOADED = ("everloop.cli", "everloop.app", "everloop.runtime", "everloop.net", "everloop.tools", "everloop.providers")
 HEAVY = ("everloop.providers.embedded", "everloop.app.replay", "everloop.tools.sandbox", "everloop.tools.mcp")
 # What Python looks at when it begins.
-OF_PYTHON = ("PYTHON", "LC_", "LANG", "TZ", "LD_", "SSL_", "OMP_")
+OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "SSL_", "OMP_")
 MOST_TYPED = 4096  # bytes, which a pipe holds whoever reads them
 
 
@@ -147,6 +148,7 @@ def become(order: bytes, streams: list[int]) -> None:
     coerced = {name: os.environ[name] for name in ("LC_CTYPE",) if name in os.environ}  # by Python, as it began
     os.environ.clear()
     os.environ.update(coerced | environment)
+    time.tzset()
     plain = {"encoding": "utf-8", "errors": sys.stdin.errors, "closefd": False}
     sys.stdin, sys.stdout = os.fdopen(0, **plain), os.fdopen(1, "w", **plain)
     sys.stderr = os.fdopen(2, "w", 1, **plain | {"errors": "backslashreplace"})

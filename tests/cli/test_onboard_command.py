@@ -14,6 +14,7 @@ from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, is_one_plain_sentence
 from tests.cli.test_models_command import LOCAL, files_with, nowhere
 from tests.cli.test_service_command import manager, orders_in
+from tests.effort import in_full
 
 from everloop.settings import load
 from everloop.testing import Call, Say, Shown, Wait
@@ -96,7 +97,8 @@ async def test_from_nothing_to_a_first_answer_at_a_terminal(person: Person, mode
     assert "Ann" in (await person.run("users", "list")).out
 
 
-@pytest.mark.parametrize("at", range(len(QUESTIONS)), ids=lambda at: QUESTIONS[at][0].strip(" ["))
+@pytest.mark.shortened
+@pytest.mark.parametrize("at", range(0, len(QUESTIONS), in_full(1, 3)), ids=lambda at: QUESTIONS[at][0].strip(" ["))
 async def test_ctrl_c_at_each_question_leaves_what_was_finished_and_says_so(
     person: Person, model: ModelServer, at: int
 ):

@@ -16,12 +16,6 @@ import everloop
 from everloop.testing import ByConversation, Call, Calls, Say, Wait
 
 
-@pytest.fixture
-def person(person: Person) -> Person:
-    person.environment["PYTHONPATH"] = str(Path(everloop.__file__).parents[1])
-    return person
-
-
 async def say(person: Person, text: str, *more: str) -> str:
     """The name of the turn that this became."""
     ran = await person.run("agent", "--json", "-m", text, *more)
@@ -174,7 +168,8 @@ async def test_as_a_test_it_passes_and_holds_no_key(person, model, tmp_path):
 def run_pytest(file: Path, environment: dict[str, str]) -> str:
     folder = file.parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={folder}", str(file)]
-    nowhere = {**environment, "EVERLOOP_HOME": str(folder / "nowhere")}
+    source = str(Path(everloop.__file__).parents[1])
+    nowhere = {**environment, "EVERLOOP_HOME": str(folder / "nowhere"), "PYTHONPATH": source}
     ran = subprocess.run(command, cwd=folder, env=nowhere, capture_output=True, text=True, check=False)
     return ran.stdout + ran.stderr
 

@@ -327,7 +327,10 @@ async def test_in_a_house_an_order_is_carried_out_and_for_a_question_nothing_is_
     workspace.mkdir()
     (workspace / "notes.txt").write_text("Buy milk\n")
     (workspace / "wipe.py").write_text("import os\nos.remove('notes.txt')\n")
-    settings = {"agents": {"defaults": {"model": "embedded/smollm2", "max_tokens": 40}}}
+    settings = {
+        "agents": {"defaults": {"model": "embedded/smollm2", "max_tokens": 40}},
+        "providers": {"embedded": {"threads": 1}},  # as above
+    }
     async with everloop.open(home=tmp_path, settings=settings) as agent:
         questions = ("Should I delete notes.txt?", "What happens if you run wipe.py?")
         for place, question in enumerate(in_full(questions, questions[:1])):

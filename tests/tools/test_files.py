@@ -23,6 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 from tests.descriptors import open_descriptors
+from tests.effort import in_full
 
 from everloop.core.people import Role
 from everloop.core.tool import Effect, FileChange, ToolCall, problems_of
@@ -672,6 +673,13 @@ async def answer(tools: dict[str, Tool], name: str, path: str) -> str | None:
         return None
 
 
+def ways_for(name: str, root: Path) -> list[str]:
+    """The ways out that this call is tried with: all of them where it is the plainest, and in the short form a part of
+    them elsewhere, another one for each call."""
+    every = sorted(set(escapes(root)))
+    return every if name == "read_file" else in_full(every, every[[*CALLS, *PATTERNS].index(name) % 4 :: 4])
+
+
 class TestEscapes:
     def test_the_corpus_is_large(self, trap: Path) -> None:
         assert len(set(escapes(trap))) >= 3000
@@ -688,11 +696,12 @@ class TestEscapes:
                 continue
         assert given_away >= 1000
 
+    @pytest.mark.shortened
     @pytest.mark.parametrize("open_beneath", OPENERS)
     @pytest.mark.parametrize("name", CALLS)
     async def test_every_way_out_is_refused(self, trap: Path, name: str, open_beneath: Opener) -> None:
         tools, before = tools_in(trap, open_beneath), snapshot(trap.parent)
-        let_through = [path for path in set(escapes(trap)) if await answer(tools, name, path) is not None]
+        let_through = [path for path in ways_for(name, trap) if await answer(tools, name, path) is not None]
         assert let_through == []
         assert snapshot(trap.parent) == before
 
@@ -733,13 +742,14 @@ class TestEscapes:
             if name == "patch_move_to":
                 inside.unlink()
 
+    @pytest.mark.shortened
     @pytest.mark.parametrize("name", PATTERNS)
     async def test_a_pattern_finds_nothing_outside(self, trap: Path, name: str) -> None:
         tools = tools_in(trap)
         (trap / "sub/mine").write_text(CANARY)
         assert "sub/mine" in (await answer(tools, name, "sub/m*") or "")
         patterns = {
-            *escapes(trap),
+            *ways_for(name, trap),
             "to_*/**",
             "to_*/*/canary.txt",
             "*/to_*/*",
@@ -839,6 +849,7 @@ RACES: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
     "grep from above": lambda turn: ("grep", {"pattern": CANARY, "files_only": True}),
 }  # fmt: skip
 NEVER_REFUSED = {"find_files from above", "grep from above"}  # a link is passed by
+TIMES, TIMES_OF_GREP = in_full((2000, 30), (600, 10))
 
 
 class TestRace:
@@ -861,8 +872,9 @@ class TestRace:
                     continue
         pytest.fail("the swapping never hit, so the tests below prove nothing")
 
+    @pytest.mark.shortened
     @pytest.mark.parametrize("open_beneath", OPENERS)
-    @pytest.mark.parametrize(("name", "times"), [(name, 30 if "grep" in name else 2000) for name in RACES])
+    @pytest.mark.parametrize(("name", "times"), [(name, TIMES_OF_GREP if "grep" in name else TIMES) for name in RACES])
     async def test_swapping_a_folder_for_a_link_lets_nothing_out(
         self, door: Path, name: str, times: int, open_beneath: Opener
     ) -> None:

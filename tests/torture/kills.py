@@ -10,6 +10,7 @@ from .invariants import Report, check
 from .world import Model, World
 
 KILLS_PER_WORLD = 25
+SHORT = 0.1  # seconds, in which a process may do no more than open its home
 
 
 def torture_world(folder: Path, model: Model, seed: int, url: str, kills: int) -> Report:
@@ -20,7 +21,11 @@ def torture_world(folder: Path, model: Model, seed: int, url: str, kills: int) -
     size = rng.choice((1, 1, 2, 3))
     workers = [world.start() for _ in range(size)]
     while world.kills < kills and all(worker.exitcode is None for worker in workers):
-        time.sleep(moment(rng) * (4 if url else 1))  # so that a lease of the dead runs out now and then
+        lives = moment(rng)
+        if lives > SHORT:  # where others keep the machine busy, it would not even have begun
+            for worker in workers:
+                world.wait_until_awake(worker)
+        time.sleep(lives * (4 if url else 1))  # so that a lease of the dead runs out now and then
         victim = rng.randrange(size)
         world.kill(workers[victim])
         workers[victim] = world.start()

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.effort import in_full
 
 from .chaos import PACE, chaos_world
 from .databases import InTheHome
@@ -15,7 +16,10 @@ from .sabotage import IN_OUTAGES, SABOTAGES
 from .together import share_home
 from .world import Model, model_server
 
-pytestmark = pytest.mark.timeout(600)  # many processes, each of which may have to wait for a core
+pytestmark = [
+    pytest.mark.shortened,
+    pytest.mark.timeout(600),  # many processes, each of which may have to wait for a core
+]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +34,7 @@ def campaign(tmp_path: Path, model: Model) -> Campaign:
 
 
 def test_after_random_kills_the_world_outside_has_seen_everything_once(campaign: Campaign):
-    report = campaign.kill(60)
+    report = campaign.kill(in_full(60, 40))
     assert report.wrong == []
     assert report.seen["takeovers of open turns"] > 0
 
@@ -44,7 +48,7 @@ def test_every_failpoint_is_reached_and_a_kill_and_another_action_at_it_are_surv
 
 
 def test_a_holder_that_was_frozen_past_its_lease_writes_nothing_stale(campaign: Campaign):
-    report = campaign.freeze(20)
+    report = campaign.freeze(in_full(20, 10))
     assert report.wrong == []
     assert report.seen["takeovers of open turns"] > 0
 
@@ -54,7 +58,7 @@ def test_three_processes_on_one_home_never_drive_the_same_thread(campaign: Campa
 
 
 def test_an_event_that_is_delivered_five_times_is_one_turn(campaign: Campaign):
-    assert campaign.redeliver(500).wrong == []
+    assert campaign.redeliver(in_full(500, 200)).wrong == []
 
 
 def test_a_disk_that_is_full_or_broken_for_a_while_loses_nothing_that_was_acknowledged(campaign: Campaign):

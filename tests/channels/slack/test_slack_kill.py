@@ -14,9 +14,10 @@ from everloop.testing.slack_server import SlackFault, SlackServer
 from tests.channels.slack.platform import settings_of
 from tests.cli.person import Person
 from tests.cli.test_gateway_command import start
+from tests.effort import in_full
 from tests.ports import free_port
 
-CHATS, MESSAGES, KILLS = 6, 3, 3
+CHATS, MESSAGES, KILLS = 6, 3, in_full(3, 2)
 REPEATED = "(may be repeated) "
 
 
@@ -30,6 +31,7 @@ def answers_in(slack: SlackServer) -> Counter[str]:
     return Counter(each["text"] for each in messages if "streaming" not in each or "edited" in each)
 
 
+@pytest.mark.shortened
 @pytest.mark.timeout(120)
 async def test_each_message_is_answered_however_often_the_gateway_is_killed(tmp_path: Path):
     chosen, port = random.Random(1), free_port()

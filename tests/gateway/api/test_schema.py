@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,9 @@ SECONDS = 300 + EXAMPLES * 10
 ALL = "examples,coverage,fuzzing,stateful"  # phases of schemathesis
 BRIEF = in_full(ALL, "examples,fuzzing")  # where it matters who is let in, and the owner's run looks at every shape
 
+METHODS = in_full(["get", "put", "post", "delete", "options", "patch", "trace", "query"], ["trace"])  # not of a route
+COVERED = in_full(1, 3)  # of every so many paths one is asked for with every edge of its shape, which takes longest
+BY_EDGES = ("/api/personas", "/api/personas/{name}")  # only with these does anybody say what it takes
 pytestmark = [
     pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed"),
     pytest.mark.shortened,
@@ -61,7 +64,7 @@ def lines(shown: Shown) -> Any:
 
 async def tried(
     folder: Path,
-    described: object,
+    described: Mapping[str, Any],
     url: str,
     token: str,
     known: Mapping[str, list[str]] = {},
@@ -72,7 +75,7 @@ async def tried(
     """The report of a run over the document by someone with this token, or nobody; `known` are names that exist."""
     schema, report, config = folder / "openapi.json", folder / "report.json", folder / "schemathesis.toml"
     schema.write_bytes(msgspec.json.encode(described))
-    config.write_text(settings_of(known))
+    config.write_text(settings_of(known, described["paths"]))
     headers = ["--header", f"Authorization: Bearer {token}"] if token else []
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config), "run", str(schema), "--url", url),
@@ -101,11 +104,14 @@ async def tried(
     return msgspec.json.decode(report.read_bytes())
 
 
-def settings_of(known: Mapping[str, list[str]]) -> str:
+def settings_of(known: Mapping[str, list[str]], paths: Iterable[str]) -> str:
     """Half of the names in these places are some that exist, so that what is behind them is reached."""
     dictionaries = {f"known{n}": names for n, names in enumerate(known.values())}
     refusals = ["400", "401", "403", "404", "405", "409", "413", "415"]
     told = [f"[checks.negative_data_rejection]\nexpected-statuses = {refusals}\n"]
+    told += [f"[phases.coverage]\nunexpected-methods = {METHODS}\n"]
+    if passed_by := [path for place, path in enumerate(paths) if place % COVERED and path not in BY_EDGES]:
+        told.append(f"[[operations]]\ninclude-path = {passed_by}\nphases = {{ coverage = {{ enabled = false }} }}\n")
     told += [f"[dictionaries.{name}]\nvalues = {names}\n" for name, names in dictionaries.items()]
     for place, name in zip(known, dictionaries, strict=True):
         path, _, parameter = place.rpartition(" ")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.testing import Say, ScriptedModel
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -18,7 +18,7 @@ OUTSIDE = (
 )
 
 
-@pytest.mark.parametrize("width", [320, 1440])
+@walked_at(320, 1440)
 async def test_the_owner_sets_what_somebody_may_spend_and_they_see_it(browser: Any, tmp_path: Path, width: int):
     given = {"provider": ScriptedModel(lambda shown: Say(f"you said {shown.asked}"))}
     told_soon = {"budgets": {"warn_at": 0.001}}

@@ -9,7 +9,7 @@ import pytest
 
 from everloop.testing import ScriptedModel
 from tests.channels.parrot import PASSWORD, TOKEN, Cage, plugged_in
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -31,7 +31,7 @@ async def shot(page: Any, name: str) -> None:
         await page.emulate_media(color_scheme="light")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_the_owner_sets_up_a_channel_sees_how_it_stands_and_removes_it(browser: Any, tmp_path: Path, width: int):
     (tmp_path / "config.toml").write_text(
         '[channels.webhook]\nurl = "ftp://x"\nsecret = "short"\n[channels.qq]\nx = 1\n'

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.gateway.api.test_doctor import write
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_the_owner_sees_what_is_wrong_mends_it_and_watches_the_log(browser: Any, tmp_path: Path, width: int):
     os.chmod(tmp_path, 0o755)
     write(tmp_path, "an old line")

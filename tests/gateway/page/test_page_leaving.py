@@ -11,7 +11,7 @@ import everloop
 from everloop.core.people import Role
 from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -23,7 +23,7 @@ def is_in(home: Path) -> bool:
     return any(WORD.encode() in path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_the_owner_exports_and_erases_somebody_and_takes_along_their_own(
     browser: Any, tmp_path: Path, width: int
 ):

@@ -8,7 +8,7 @@ import pytest
 
 from everloop.testing import ScriptedModel
 from tests.fake_mcp import FakeMcp, described, offering, reading
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -25,7 +25,7 @@ async def shot(page: Any, name: str) -> None:
         await page.emulate_media(color_scheme="light")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_the_owner_adds_a_server_sees_what_changes_allows_tries_and_removes_it(
     browser: Any, tmp_path: Path, width: int
 ):

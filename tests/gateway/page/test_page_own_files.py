@@ -13,7 +13,7 @@ from everloop.files.folder import Folder
 from everloop.ports import FileRecord
 from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -21,7 +21,7 @@ SHOTS = os.environ.get("EVERLOOP_SHOTS", "")  # a folder: to look at it with one
 NOTES: Any = [{"name": "notes of a rather long name <b>.txt", "mimeType": "text/plain", "buffer": b"milk and eggs"}]
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_one_sees_ones_files_takes_them_finds_where_they_were_told_and_removes_them(
     browser: Any, tmp_path: Path, width: int
 ):

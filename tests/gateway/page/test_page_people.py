@@ -10,7 +10,7 @@ import pytest
 from everloop.ports import Deliver
 from everloop.ports.channel import Incoming
 from everloop.testing import RecordingChannel, Say, ScriptedModel
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -27,7 +27,7 @@ class Chat(RecordingChannel):
         self.listens.put_nowait(deliver)
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any, tmp_path: Path, width: int):
     channel = Chat()
     given = {"provider": ScriptedModel(lambda shown: Say(f"you said {shown.asked}")), "channels": (channel,)}

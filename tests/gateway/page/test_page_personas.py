@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.testing import Say, ScriptedModel
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -15,7 +15,7 @@ SHOTS = os.environ.get("EVERLOOP_SHOTS", "")  # a folder: to look at it with one
 OUTSIDE = "[...document.querySelectorAll('.tab *')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_the_owner_makes_a_persona_has_it_answer_here_and_removes_it(browser: Any, tmp_path: Path, width: int):
     model = ScriptedModel(lambda shown: Say(f"tools: {', '.join(shown.tools)}"))
     async with staged(browser, tmp_path, width=width, given={"provider": model}) as stage:

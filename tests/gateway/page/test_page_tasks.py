@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from everloop.testing import Call, Say, ScriptedModel, Shown, Wait
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -37,7 +37,7 @@ async def shoot(page: Any, name: str, width: int) -> None:
         await page.emulate_media(color_scheme="light")
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_what_runs_goes_on_in_the_background_and_is_told_in_its_chat(browser: Any, tmp_path: Path, width: int):
     digging = Digging()
     async with staged(browser, tmp_path, width=width, given={"provider": ScriptedModel(digging)}) as stage:

@@ -2,10 +2,12 @@
 with a context of its own, so that no two have a cookie in common."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 from everloop import tool
 from everloop.app import serve
@@ -14,8 +16,21 @@ from everloop.errors import ChannelDown, KeyRefused, Undeliverable
 from everloop.ports import Deliver
 from everloop.ports.channel import Incoming, OutgoingPart
 from everloop.testing import Call, Calls, Fail, RecordingChannel, Say, ScriptedModel, Shown, Think, Wait
+from tests.effort import in_full
+
+Walk = TypeVar("Walk", bound=Callable[..., object])
 
 PATIENCE = 60_000  # milliseconds: a busy machine is no bug
+
+
+def walked_at(*widths: int) -> Callable[[Walk], Walk]:
+    """The same walk at each of them; in `make test` at the first, on which least fits."""
+
+    def mark(walk: Walk) -> Walk:
+        return pytest.mark.shortened(pytest.mark.parametrize("width", in_full(widths, widths[:1]))(walk))
+
+    return mark
+
 
 NASTY = (
     "<img src=x onerror=\"document.title='hacked'\"> <script>document.title='hacked'</script>\n\n"
