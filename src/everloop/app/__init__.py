@@ -20,7 +20,7 @@ from ..memory.embedding import KIND as EMBED
 from ..memory.embedding import FactEmbedding
 from ..memory.recall import Recall
 from ..ports import Bus, Channel, Clock, Http, Provider, ToolSource
-from ..ports.channel import Hook
+from ..ports.channel import Hook, traits_of
 from ..ports.heartbeat import HEARTBEAT
 from ..ports.jobs import DELETE, ERASE
 from ..ports.schedules import COMMAND, POLL
@@ -42,6 +42,7 @@ from ..runtime.elicitation import Elicitations
 from ..runtime.erasures import Erasures
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
+from ..runtime.mcp_answers import McpAnswers
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople, Speakers
 from ..runtime.scheduler import Scheduler, Worker
@@ -63,6 +64,7 @@ from .files import open_storage
 from .heartbeat import heartbeat_desk, heartbeat_files, heartbeat_in
 from .home_folders import HomeFoldersOf
 from .house import House
+from .listening import lease_of
 from .live import LiveHouse
 from .models import network_of
 from .open_channels import OpenChannels
@@ -215,9 +217,13 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
 
         return SampledAnswers(live.small_or_usual, budgets, store, people, own_keys)
 
-    elicitations = Elicitations(
-        bus, lambda inbound, text: inbox.answer(inbound, text), lambda channel: channel in builder.open_channels
-    )
+    async def is_served(channel: str) -> bool:
+        """Whether what is said there is sent, here or by another process, or fetched."""
+        here = channel in builder.open_channels or traits_of(channel, builder.channels).polled
+        return here or lease_of(channel) in await store.listening()
+
+    elicitations = Elicitations(store, bus, lambda inbound, text: inbox.answer(inbound, text), is_served)
+    mcp_answers = McpAnswers(store)
     builder = Builder(opened, storage, bus, given, supervisor, made_later, credentials, recall, sampled, elicitations)
     live = LiveHouse(opened, builder, await builder.make(settings))
     traits = builder.channels
@@ -310,7 +316,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         tasks=lambda: task_limits(live.now.settings.agents),
         mcp=builder.mcp,
         brought=lambda: live.now.toolset.slash,
-        elicitations=elicitations,
+        mcp_answers=mcp_answers,
     )
     longest = settings.agents.defaults.max_message_chars
     consolidation = HouseConsolidation(
@@ -380,6 +386,7 @@ async def _build_house(opened: OpenHome, given: Overrides, acting: Acting, stack
         commands=commands,
         lanes=lanes,
         approvals=approvals,
+        mcp_answers=mcp_answers,
         memory=memory,
         heartbeat=heartbeats,
         voice=voice,

@@ -60,6 +60,7 @@ class GatewayDesk(Agent):
         self._home = house.builder.own
         self.members = Membership(house.store)
         self.erasures = house.erasures
+        self.mcp_answers = house.mcp_answers
         self.polled = PolledOutbox(house.store, house.shown, self._askers, house.approvals, clock=house.clock)
         self._export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
         self._opened = house.opened

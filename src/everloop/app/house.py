@@ -16,6 +16,7 @@ from ..runtime.erasures import Erasures
 from ..runtime.heartbeat_desk import HeartbeatDesk
 from ..runtime.inbox import Inbox
 from ..runtime.lanes import Lanes
+from ..runtime.mcp_answers import McpAnswers
 from ..runtime.scheduled_work import ScheduledDeeds
 from ..runtime.sessions import Sessions
 from ..runtime.supervisor import Supervisor
@@ -40,6 +41,7 @@ class House(Struct, frozen=True, kw_only=True):
     commands: SlashCommands
     lanes: Lanes
     approvals: Approvals
+    mcp_answers: McpAnswers
     memory: MemoryBook
     heartbeat: HeartbeatDesk
     voice: VoiceMessages

@@ -36,9 +36,9 @@ from .children import TaskLimits
 from .clock import MACHINE
 from .cron_command import CronCommand
 from .deletions import Deletions
-from .elicitation import Elicitations
 from .heartbeat_desk import HeartbeatDesk
 from .key_command import Kept, KeyCommand, nothing_kept
+from .mcp_answers import McpAnswers
 from .mcp_command import ListsMcp, McpCommand
 from .membership import Membership, role_given
 from .memory_commands import MemoryCommands
@@ -98,7 +98,7 @@ class SlashCommands:
         tasks: Callable[[], TaskLimits] = TaskLimits,
         mcp: ListsMcp | None = None,
         brought: Callable[[], Mapping[str, BroughtCommand]] = dict,
-        elicitations: Elicitations | None = None,
+        mcp_answers: McpAnswers | None = None,
     ) -> None:
         """`brought` are the commands of plugins."""
         self._store = store
@@ -118,7 +118,7 @@ class SlashCommands:
         self._skills = SkillCommand(skills)
         self._tasks = TaskCommands(store, clock)
         self._background = BackgroundCommands(store, sessions, tasks)
-        self._mcp = McpCommand(mcp, elicitations)
+        self._mcp = McpCommand(mcp, mcp_answers)
         self._status = StatusCommand(store, models, channels, heartbeat, self._mcp)
         self._cron = CronCommand(schedules)
 
@@ -206,7 +206,8 @@ class SlashCommands:
             case "/fg":
                 return CommandEffect(inbound, *await self._background.bring(rest, inbound, letter, role))
             case "/mcp":
-                text, prompt = await self._mcp.tell(rest, role, letter.author, str(inbound.address))
+                shared = str(inbound.address) if letter.principal else ""
+                text, prompt = await self._mcp.tell(rest, role, letter.author, shared)
                 if prompt is None:
                     return CommandEffect(inbound, "none", text)
                 asked = structs.replace(letter, parts=(*said(text), *said(prompt.text, prompt.origin)))

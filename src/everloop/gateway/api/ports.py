@@ -22,7 +22,7 @@ from ...ports.skills import SkillInstaller
 from ...readings.commands import SlashCommand
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, McpAgent
-from .mcp_ports import McpBook
+from .mcp_ports import McpAnswering, McpBook
 
 
 class Members(Protocol):
@@ -437,6 +437,9 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
 
     @property
     def mcp(self) -> McpBook: ...
+
+    @property
+    def mcp_answers(self) -> McpAnswering: ...
 
     @property
     def own_keys(self) -> OwnKeyKeeper: ...
