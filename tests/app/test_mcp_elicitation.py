@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import everloop
 from everloop.app import open_desk
+from everloop.app.desk import GatewayDesk
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import OWNER, Role
@@ -39,7 +39,7 @@ def plays(shown: Any) -> Any:
 
 
 @asynccontextmanager
-async def shop(folder: Path, channel: RecordingChannel) -> AsyncIterator[everloop.Agent]:
+async def shop(folder: Path, *channels: RecordingChannel) -> AsyncIterator[GatewayDesk]:
     (folder / "tools.json").write_text(json.dumps([tool("ask")]))
     server = {"command": sys.executable, "args": [str(EVIL), str(folder)], "sandbox": False, "permission": "user"}
     settings = {
@@ -49,7 +49,7 @@ async def shop(folder: Path, channel: RecordingChannel) -> AsyncIterator[everloo
     model = ScriptedModel(plays)
     async with (
         asyncio.timeout(60),
-        open_desk(folder / "home", settings, provider=model, channels=(channel,), roles=roles) as agent,
+        open_desk(folder / "home", settings, provider=model, channels=channels, roles=roles) as agent,
     ):
         while not agent._house.builder.mcp.tools():  # noqa: ASYNC110  it is met beside everything else
             await asyncio.sleep(0.01)
@@ -69,7 +69,7 @@ async def shown(channel: RecordingChannel, words: str) -> str:
 
 
 def asked_id(text: str) -> str:
-    return text.partition("/mcp answer ")[2][:4]
+    return text.partition("/mcp answer ")[2][:6]
 
 
 async def test_whoever_has_asked_is_asked_in_their_chat_and_nobody_else_can_answer(tmp_path: Path):
@@ -145,3 +145,31 @@ async def test_a_turn_that_is_stopped_takes_its_question_along(tmp_path: Path):
         await shown(channel, f"No MCP server waits for an answer to '{id}'")
         await agent.tell(saying("/mcp answer", "e4"))
         await shown(channel, "No MCP server asks you anything here.")
+
+
+async def test_who_is_reached_in_another_process_is_asked_and_answers_there(tmp_path: Path):
+    channel = RecordingChannel("fake")
+    async with shop(tmp_path, channel) as gateway, shop(tmp_path) as worker:
+        turn = asyncio.create_task(worker.answer(saying("buy", "e1")))
+        id = asked_id(await shown(channel, "asks you"))
+        await gateway.tell(saying(f"/mcp answer {id} size=3", "e2", "fake:ann"))
+        await shown(channel, f"No MCP server waits for an answer to '{id}'")
+        await gateway.tell(saying(f"/mcp answer {id} size=3", "e3"))
+        await shown(channel, "shop is told.")
+        answered = await turn
+    assert '{"action": "accept", "content": {"size": 3}}' in answered.content
+
+
+async def test_what_is_asked_where_nobody_watches_waits_among_all_that_does_and_is_gone_with_its_turn(tmp_path: Path):
+    async with shop(tmp_path) as gateway, shop(tmp_path) as chat:
+        turn = asyncio.create_task(chat.ask("buy", "cli:direct", attended=True))
+        while not (waiting := await gateway.mcp_answers.waiting(OWNER)):  # noqa: ASYNC110  another process asks
+            await asyncio.sleep(0.01)
+        listed = await gateway.ask("/mcp answer", "cli:elsewhere")
+        others = await gateway.mcp_answers.waiting("fake:ann")
+        await chat.tell(Inbound(Address.parse("cli:direct"), "stop", Said(said("/stop"), OWNER, "cli:direct"), OWNER))
+        await asyncio.wait({turn})
+        while await gateway.mcp_answers.waiting(OWNER):  # noqa: ASYNC110  it is withdrawn
+            await asyncio.sleep(0.01)
+    assert [(each.server, each.session) for each in waiting] == [("shop", "cli:direct")]
+    assert (f"`/mcp answer {waiting[0].id} decline`" in listed.content, others) == (True, [])

@@ -12,6 +12,9 @@ from tests.cli.person import Person, Ran, ended, is_one_plain_sentence
 from tests.cli.test_models_command import files_with
 from tests.tools.mcp.authorization import agree, guarded_server, visit
 
+from everloop.app.records import open_records
+from everloop.ports.mcp_questions import McpFilledIn, McpQuestion
+
 KEY = "sk-canary-of-a-server"
 
 
@@ -174,3 +177,19 @@ async def test_a_server_that_wants_a_login_is_logged_in_to_by_a_browser_and_used
     assert (status, "close" in page, logged.status) == (200, True, 0)
     assert (after.status, "3" in after.out) == (0, True)
     assert (out.status, "notes" in out.out) == (0, True)
+
+
+async def test_what_a_server_asks_in_another_process_is_shown_and_answered(person: Person):
+    form = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    asked = McpQuestion(id="aa", person="owner", session="cli:direct", server="shop", message="Which size?", form=form)
+    nothing = await person.run("mcp", "answer")
+    async with open_records(person.home) as elsewhere:
+        await elsewhere.store.ask_mcp(asked)
+        listed = await person.run("mcp", "answer")
+        wrong = await person.run("mcp", "answer", "aa", "large")
+        told = await person.run("mcp", "answer", "aa", "size=3")
+        late = await person.run("mcp", "answer", "aa", "decline")
+        answer = await elsewhere.store.mcp_answer("aa")
+    assert (nothing.out, "> Which size?" in listed.out) == ("No MCP server asks you anything here.\n", True)
+    assert (told, answer) == (Ran(0, "shop is told.\n", ""), McpFilledIn({"size": 3}))
+    assert (wrong.status, is_one_plain_sentence(wrong.err), late.status) == (1, True, 1)

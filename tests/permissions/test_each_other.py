@@ -179,6 +179,7 @@ FILLED: dict[str, Any] = {
     "seq": 3,
     "at": 1,
     "content": "other words",
+    "answer": "decline",
     "allow": False,
     "days": 1,
     "name": "x",

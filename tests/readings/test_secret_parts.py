@@ -15,6 +15,12 @@ from everloop.readings.secret_parts import (
 
 JWT = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"
 SECRET = {
+    "in what a database is opened with": (
+        ["--dsn", "Server=h;User=u;Password=hunter2;"],
+        ["--dsn", "Server=h;User=u;Password=…;"],
+    ),
+    "in JSON": (["--config", '{"apiKey": "hunter2"}'], ["--config", '{"apiKey": "…"}']),
+    "for a shell": (["-c", "srv --x --token hunter2 --port 3"], ["-c", "srv --x --token … --port 3"]),
     "behind an option": (["--token", "plainword"], ["--token", "…"]),
     "joined to an option": (["--api-key=plainword"], ["--api-key=…"]),
     "of a short option": (["-p=hunter2"], ["-p=…"]),
@@ -33,6 +39,8 @@ SECRET = {
     "a JWT": ([JWT], ["…"]),
 }
 PLAIN = (
+    ["-c", "srv --token $TOKEN"],
+    ["--query", "SELECT key FROM t WHERE key='a'"],
     ["--tokenizer", "fast", "--max-tokens", "500", "--max_tokens=500", "--token-limit", "9"],
     ["--port", "80", "-p", "8080:80", "-p=80", "-p", "@scope/package", "-p=@scope/package"],
     ["--key", "/etc/tls/server.pem", "--token-file", "/run/secrets/token", "--password-stdin", "--key", "./my.key"],

@@ -30,6 +30,7 @@ from .reconfigure import LiveSettings
 
 if TYPE_CHECKING:
     from ..runtime.erasures import Erasures
+    from ..runtime.mcp_answers import McpAnswers
     from ..runtime.polling import PolledOutbox
     from .backup_desk import BackupDesk
     from .channel_desk import ChannelDesk
@@ -105,6 +106,10 @@ class GatewayDesk(Agent):
     @cached_property
     def mcp(self) -> "McpDesk":
         return self._house.mcp.desk(self.live_settings)
+
+    @property
+    def mcp_answers(self) -> "McpAnswers":
+        return self._house.mcp_answers
 
     @cached_property
     def hooks(self) -> Mapping[str, Sequence[Hook]]:

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ..runtime.erasures import Erasures
     from ..runtime.heartbeat import Heartbeat
     from ..runtime.heartbeat_desk import HeartbeatDesk
+    from ..runtime.mcp_answers import McpAnswers
     from ..runtime.reading_aloud import AnswersAloud
     from ..runtime.scheduled_work import ScheduledDeeds
     from ..runtime.sessions import Sessions
@@ -316,6 +317,13 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         from .scheduled_backups import ScheduledBackups
 
         return ScheduledBackups(self.backups, self.store, self.opened.settings_now, self.clock)
+
+    @cached_property
+    def mcp_answers(self) -> "McpAnswers":
+        """What MCP servers ask people, in this process or another, and their answers."""
+        from ..runtime.mcp_answers import McpAnswers
+
+        return McpAnswers(self.store)
 
     @cached_property
     def mcp(self) -> "McpOfHouse":

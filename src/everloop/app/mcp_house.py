@@ -4,9 +4,11 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ..ports.channel import traits_of
 from ..ports.mcp import McpClient
 from ..runtime.elicitation import Elicitations
 from ..runtime.mcp_command import McpCommand
+from .listening import lease_of
 from .mcp_wiring import HouseLogins, connections
 
 if TYPE_CHECKING:
@@ -24,12 +26,17 @@ class McpOfHouse:
     @cached_property
     def elicitations(self) -> Elicitations:
         """What servers ask people in the middle of a call."""
-        house = self._house
-        return Elicitations(house.bus, house.inbox.answer, lambda channel: channel in house.builder.open_channels)
+        return Elicitations(self._house.store, self._house.bus, self._house.inbox.answer, self._is_served)
+
+    async def _is_served(self, channel: str) -> bool:
+        """Whether what is said there is sent, here or by another process, or fetched."""
+        builder = self._house.builder
+        here = channel in builder.open_channels or traits_of(channel, builder.channels).polled
+        return here or lease_of(channel) in await self._house.store.listening()
 
     @cached_property
     def command(self) -> McpCommand:
-        return McpCommand(self._servers, self.elicitations)
+        return McpCommand(self._servers, self._house.mcp_answers)
 
     def connect(self) -> McpClient:
         house = self._house

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..ports.mcp_rows import McpShown
 from ..runtime.clock import MACHINE
+from ..runtime.mcp_answers import McpAnswers
 from ..settings.editor import SettingsEditor
 from .mcp import Connects, HouseMcp
 from .mcp_desk import McpDesk, McpLogsIn
@@ -40,6 +41,13 @@ async def open_mcp_desk(
         book = SettingsEditor(opened.home, os.environ)
         setup = McpSetup(opened, book, mcp, changed, packages=packages or HousePackages(opened.home), logins=log)
         yield McpDesk(opened, setup, mcp, log)
+
+
+@asynccontextmanager
+async def open_mcp_answers(home: Path | None = None) -> AsyncIterator[McpAnswers]:
+    """For who answers what is asked in another process. Raises SettingsError, StoreError."""
+    async with opened_home(home) as opened:
+        yield McpAnswers(opened.store)
 
 
 async def log_in_here(desk: McpDesk, name: str, show_url: Callable[[str], Awaitable[None]]) -> McpShown:

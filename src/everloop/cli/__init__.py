@@ -64,7 +64,10 @@ COMMANDS = {
     ),
     "mcp": CliCommand(
         "show MCP servers and their tools, set one up, allow what has changed, try a tool, log in; be one yourself",
-        ("list", "add", "show", "allow", "deny", "test", "login", "logout", "install", "import", "remove", "serve"),
+        (
+            *("list", "add", "show", "allow", "deny", "test", "answer"),
+            *("login", "logout", "install", "import", "remove", "serve"),
+        ),
     ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",

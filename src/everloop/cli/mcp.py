@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from ..app.mcp_desk import McpDesk
-from ..app.mcp_opening import open_mcp_desk
+from ..app.mcp_opening import open_mcp_answers, open_mcp_desk
+from ..core.people import OWNER
 from ..core.tool import Effect
 from ..errors import EverloopError
 from ..ports.mcp_rows import McpRow, McpShown, McpToolRow
@@ -44,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     logout = words.add_parser("logout", help="forget that login")
     install = words.add_parser("install", help="fetch the package that an npx or uvx command of the settings runs")
     remove = words.add_parser("remove", help="take one out of the settings, with all that is its own")
+    answer = words.add_parser("answer", help="answer what a server asks you in the middle of a call, or decline")
+    answer.add_argument("id", metavar="ID", nargs="?", default="", help="of the question; without: what is asked")
+    answer.add_argument("answer", metavar="ANSWER", nargs="*", help="as the question says; or: decline")
     mcp_add.add_arguments(add)
     mcp_add.add_import_arguments(words.add_parser("import", help="set up servers of another client's JSON file"))
     for word in (show, allow, deny, test, login, logout, install, remove):
@@ -74,6 +78,8 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
             return _list(arguments, terminal)
         case "test":
             return _test(arguments.name, arguments.tool, _object(arguments.args), terminal)
+        case "answer":
+            return _answer(arguments.id, " ".join(arguments.answer), terminal)
         case "login":
             return mcp_add.log_in(arguments.name, arguments.paste, terminal)
         case word:
@@ -193,6 +199,13 @@ async def _test(name: str, tool: str, args: dict[str, Any], terminal: Terminal) 
     terminal.answer(visible(told.text))
     for picture in told.pictures:
         terminal.note(f"[{picture.mime}, {len(picture.data):,} bytes]")
+    return 0
+
+
+async def _answer(id: str, line: str, terminal: Terminal) -> int:
+    async with open_mcp_answers() as answers:
+        told = await (answers.answer(id, line, OWNER) if id else answers.listed(OWNER))
+    terminal.answer(visible(told))
     return 0
 
 

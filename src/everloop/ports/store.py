@@ -22,6 +22,7 @@ from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
 from .mcp import McpPins
+from .mcp_questions import McpOpenQuestions
 from .memory import Memory
 from .outbox import Outgoing, SentAnswers
 from .polled import Polled
@@ -75,6 +76,7 @@ class Store(
     FactVectors,
     Audit,
     McpPins,
+    McpOpenQuestions,
     StoreCopies,
     Activity,
     Protocol,

@@ -35,6 +35,11 @@ _SIGNS = {"sig", "signature", "code", "key"}  # of a parameter of an address
 _OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(=|:)(.+)", re.DOTALL)
 _PAIR = re.compile(r"([A-Za-z_][\w.-]{0,99})(=|:\s*)(.+)", re.DOTALL)
 _ADDRESS = re.compile(r"(?:\b[a-zA-Z][\w+.-]{0,30}:)?//[^\s\"'<>]+")
+# Within an argument: a command for a shell, what a database is opened with, JSON.
+_INSIDE = re.compile(
+    r"(?P<head>(?:--?(?P<option>[A-Za-z][\w.-]*)(?:\s+|=)|(?P<name>[A-Za-z_][\w.-]*)(?:=|[\"']\s*:\s*))[\"']?)"
+    r"(?P<value>[^\s;,\"'&}$-][^\s;,\"'&}]*)"
+)
 _LOGIN = re.compile(r"(?P<before>(?:[a-zA-Z][\w+.-]*:)?//)(?P<login>[^/?#]*)@")
 # A key in base64 may begin with a / as well; so a path is one that begins as paths of machines do, or names a file.
 _PATH = re.compile(
@@ -104,7 +109,20 @@ def _one_argument(argument: str) -> Parts:
         if (short or names_secret(found[1])) and _is_value(value):
             return (head, *_with_scheme(value, _plain_name(found[1]) if not short else "password"))
         return tuple(_merged((head, *_one_argument(value))))
-    return text_parts(argument)
+    return text_parts(argument) if _ADDRESS.fullmatch(argument) else tuple(_merged(_inside(argument)))
+
+
+def _inside(text: str) -> Iterator[SecretPart]:
+    """As of a text, with what stands in it behind the name of a secret."""
+    at = look = 0
+    while found := _INSIDE.search(text, look):
+        name, look = found["option"] or found["name"], found.end("head")
+        if name != "key" and names_secret(name) and _is_value(found["value"]):  # key='a' is a column's name in SQL
+            yield from text_parts(text[at : found.start()])
+            yield SecretPart(found["head"])
+            yield SecretPart(found["value"], name)
+            at = look = found.end()
+    yield from text_parts(text[at:])
 
 
 def _with_scheme(value: str, name: str) -> Parts:

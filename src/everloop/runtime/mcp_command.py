@@ -7,12 +7,12 @@ from msgspec import structs
 
 from ..core.message import said
 from ..core.people import Role
-from ..errors import ToolError
+from ..errors import MailRefused, ToolError
 from ..ports.mcp import McpHealth
 from ..ports.tools import Result, Shown
 from ..readings.commands import COMMANDS, split, words_described
 from ..readings.visible import in_one_line
-from .elicitation import NOTHING_ASKED, Elicitations
+from .mcp_answers import NOTHING_ASKED, McpAnswers
 from .typed_command import CommandEffect, TypedCommand
 
 NONE = "There is no MCP server that you may use here."
@@ -34,24 +34,26 @@ class ListsMcp(Protocol):
 
 
 class McpCommand:
-    def __init__(self, servers: ListsMcp | None, elicitations: Elicitations | None = None) -> None:
+    def __init__(self, servers: ListsMcp | None, answers: McpAnswers | None = None) -> None:
         self._servers = servers
-        self._elicitations = elicitations
+        self._answers = answers
 
     async def work_out(self, typed: TypedCommand) -> CommandEffect:
         letter = typed.letter
-        text, prompt = await self.tell(typed.rest, typed.role, letter.author, typed.session)
+        shared = typed.session if letter.principal else ""
+        text, prompt = await self.tell(typed.rest, typed.role, letter.author, shared)
         if prompt is None:
             return typed.told(text)
         asked = structs.replace(letter, parts=(*said(text), *said(prompt.text, prompt.origin)))
         return CommandEffect(structs.replace(typed.inbound, letter=asked), "none", "", says=True)
 
     async def tell(self, rest: str, role: Role, person: str, session: str) -> tuple[str, Shown | None]:
-        """What is said about it; or, with a prompt, what is said to the model before that."""
+        """What is said about it; or, with a prompt, what is said to the model before that. With a `session`, only what
+        is asked there is shown: it is not theirs alone."""
         word, more = split(rest)
         name, _, further = more.partition(" ")
         if word == "answer":
-            return self._answer(name, further, person, session), None
+            return await self._answer(name, further, person, session), None
         found = self._servers.tools_for(role) if self._servers else {}
         if word in ("show", "prompt") and name not in found:
             return f"There is no such MCP server for you. There is: {', '.join(found) or 'none'}.", None
@@ -61,10 +63,13 @@ class McpCommand:
             return "\n".join([f"{name}:", *(f"- {tool}" for tool in found[name])]), None
         return self._listed(word, found, role), None
 
-    def _answer(self, id: str, line: str, person: str, session: str) -> str:
-        if self._elicitations is None or not id:
-            return self._elicitations.listed(person, session) if self._elicitations else NOTHING_ASKED
-        return self._elicitations.answer(id, line, person)
+    async def _answer(self, id: str, line: str, person: str, session: str) -> str:
+        if self._answers is None or not id:
+            return await self._answers.listed(person, session) if self._answers else NOTHING_ASKED
+        try:
+            return await self._answers.answer(id, line, person)
+        except MailRefused as error:
+            return str(error)
 
     async def _prompt(self, role: Role, server: str, words: list[str]) -> tuple[str, Shown | None]:
         assert self._servers is not None  # there is such a server

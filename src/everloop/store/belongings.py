@@ -110,6 +110,7 @@ BELONGINGS: tuple[Belonging, ...] = (
     # What was allowed of MCP servers, and by whom: the house's, which names nobody who is gone.
     Belonging(table="mcp_pins", erase="unname", key="author", export=("server", "tool", "effect", "at")),
     Belonging(table="mcp_servers", erase="keep"),  # which of them were seen before
+    Belonging(table="mcp_questions", erase="delete"),  # open for minutes, with what they have answered
     Belonging(table="command_homes", erase="keep"),  # machines
     Belonging(table="resumes", erase="keep"),  # where a channel goes on listening
     Belonging(table="everloop_schema", erase="keep"),  # PostgreSQL's version of the schema

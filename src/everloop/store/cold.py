@@ -25,6 +25,7 @@ from .jobs import JobRows
 from .ledger import LedgerRows
 from .listening import ListeningRows
 from .mcp_pins import McpPinRows
+from .mcp_questions import McpQuestionRows
 from .memory import MemoryRows
 from .outbox import OutboxRows
 from .polled import PolledRows
@@ -66,6 +67,7 @@ class ColdStore(
     MemoryRows,
     FactVectorRows,
     McpPinRows,
+    McpQuestionRows,
     CommandHomeRows,
     RestoredRows,
 ):

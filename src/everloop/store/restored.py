@@ -39,6 +39,7 @@ _HOLD_ANSWERS = (
 _NOBODY_HOLDS = (
     "DELETE FROM leases",
     "DELETE FROM listening",
+    "DELETE FROM mcp_questions",
     "DELETE FROM web_sessions",
     "DELETE FROM codes",
     "UPDATE threads SET holder = NULL, expires = 0, epoch = epoch + 1",

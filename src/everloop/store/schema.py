@@ -410,6 +410,12 @@ MIGRATIONS: Migrations = [
         # Which homes have run commands: one that is alone knows that nobody has begun what it has not.
         "CREATE TABLE command_homes(home TEXT PRIMARY KEY, at {real} NOT NULL){clustered}",
     ],
+    [
+        # What MCP servers ask people just now (ports/mcp_questions.py), as long as whoever asks is there.
+        """CREATE TABLE mcp_questions(
+            id TEXT PRIMARY KEY, owner TEXT NOT NULL, holder TEXT NOT NULL, until {real} NOT NULL, at {real} NOT NULL,
+            body TEXT NOT NULL, answer TEXT NOT NULL DEFAULT ''){clustered}""",
+    ],
 ]
 
 

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from everloop.app.records import open_records
 from everloop.errors import McpDown
+from everloop.ports.mcp_questions import McpFilledIn, McpQuestion
 from everloop.testing import ScriptedModel
 from tests.fake_mcp import FakeMcp, described, offering, reading
 from tests.gateway.api.test_api import OWNER, USER
@@ -141,3 +143,25 @@ async def test_a_command_has_no_login_and_what_nobody_has_begun_is_not_finished(
         text = await back.text()
     assert (status, "nobody logs in to it" in told["error"]["message"], out) == (409, True, (200, {"gone": False}))
     assert (back.status, "No login waits for this" in text, "<b>" in text) == (400, True, False)
+
+
+def asks(person: str, id: str) -> McpQuestion:
+    form = {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1}}, "required": ["size"]}
+    return McpQuestion(id=id, person=person, session="cli:direct", server="shop", message="Which size?", form=form)
+
+
+async def test_what_a_server_asks_in_another_process_is_shown_to_whom_it_asks_and_answered_here(tmp_path: Path):
+    async with opened(tmp_path, provider=ScriptedModel([])) as door, open_records(tmp_path) as elsewhere:
+        await elsewhere.store.ask_mcp(asks("owner", "aa"))
+        await elsewhere.store.ask_mcp(asks("fake:ann", "bb"))
+        shown = (await door.get("/api/approvals"))["questions"]
+        anothers = await door.send("POST", "/api/mcp-questions/bb", {"answer": "3"})
+        wrong = await door.send("POST", "/api/mcp-questions/aa", {"answer": "0"})
+        told = await door.send("POST", "/api/mcp-questions/aa", {"answer": "3"})
+        late = await door.send("POST", "/api/mcp-questions/aa", {"answer": "decline"})
+        answers = [await elsewhere.store.mcp_answer(id) for id in ("aa", "bb")]
+    question = {"id": "aa", "session": "cli:direct", "server": "shop", "message": "Which size?"}
+    assert shown == [{**question, "fields": ["size (integer)"], "how": "YOUR ANSWER"}]
+    assert (anothers[0], late[0], told) == (404, 404, (200, {"told": "shop is told."}))
+    assert (wrong[0], wrong[1]["error"]["message"]) == (409, "That is no answer to it: size must be at least 1.")
+    assert answers == [McpFilledIn({"size": 3}), None]

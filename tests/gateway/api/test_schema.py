@@ -221,6 +221,7 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         "/api/me/credentials/{name}",  # nobody guesses a host
         *(f"/api/channels/{{name}}{more}" for more in ("", "/test", "/login")),  # nor a channel and its settings
         *("/api/speech/transcribe", "/api/sessions/{id}/speech"),  # nor does anybody transcribe or speak here
+        "/api/mcp-questions/{id}",  # nor what is asked just now
         "/api/mcp-reviews",  # nor a server that is there
         *(f"/api/mcp/{{name}}{more}" for more in ("", "/allow", "/deny", "/test", "/login")),  # nor a digest, or a tool
     }

@@ -4,8 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from ...core.tool import Effect
+from ...ports.mcp_questions import McpQuestion
 from ...ports.mcp_rows import McpReview, McpRow, McpShown
 from ...ports.tools import Result
+
+
+class McpAnswering(Protocol):
+    """What servers ask people in the middle of calls. Raises StoreError."""
+
+    async def waiting(self, person: str) -> Sequence[McpQuestion]: ...
+
+    async def answer(self, id: str, line: str, person: str) -> str:
+        """What came of it. Raises MailRefused."""
+        ...
 
 
 class McpSettingUp(Protocol):

@@ -24,7 +24,7 @@ from ...ports.voice import PartAloud
 from ...readings.commands import SlashCommand
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, McpAgent
-from .mcp_ports import McpBook
+from .mcp_ports import McpAnswering, McpBook
 
 
 class Members(Protocol):
@@ -467,6 +467,9 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
 
     @property
     def mcp(self) -> McpBook: ...
+
+    @property
+    def mcp_answers(self) -> McpAnswering: ...
 
     @property
     def own_keys(self) -> OwnKeyKeeper: ...

@@ -8,12 +8,15 @@ import msgspec
 from ...core.decide import may_answer
 from ...core.people import Role
 from ...errors import GrantRefused, MailRefused
+from ...ports.mcp_questions import McpQuestion
 from ...ports.permission import Approval, Grant
 from ...readings.commands import SlashCommand
+from ...readings.forms import fields_shown, how_to_answer
 from ...readings.grants import MANY, described
 from ...readings.held import is_private
+from ...readings.visible import visible
 from ..access.principal import Principal
-from ..http.errors import Refused
+from ..http.errors import Refused, sentence
 from .model_shapes import ConnectedHost, ConnectedHosts, HostModel, HostModels, ModelChoice, ModelList
 from .route import ApiAnswer, ApiCall
 from .shapes import (
@@ -25,6 +28,8 @@ from .shapes import (
     Decided,
     GrantList,
     GrantShown,
+    McpQuestionShown,
+    McpToldAnswer,
     Me,
     Revoked,
 )
@@ -48,7 +53,18 @@ async def commands(call: ApiCall) -> ApiAnswer:
 async def approvals(call: ApiCall) -> ApiAnswer:
     waiting = await call.agent.approvals()
     who = call.principal
-    return ApprovalList([_shown(each, who) for each in waiting if _is_shown(each, who)])
+    questions = [_question(each) for each in await call.agent.mcp_answers.waiting(who.user)]
+    return ApprovalList([_shown(each, who) for each in waiting if _is_shown(each, who)], questions)
+
+
+async def answer_mcp(call: ApiCall) -> ApiAnswer:
+    answers, person = call.agent.mcp_answers, call.principal.user
+    if call.path.id not in {each.id for each in await answers.waiting(person)}:
+        raise Refused(404, "not_found", "No MCP server waits for this answer of yours (any more).")
+    try:
+        return McpToldAnswer(await answers.answer(call.path.id, call.body.answer, person))
+    except MailRefused as error:
+        raise Refused(409, "answer_refused", sentence(error)) from error
 
 
 async def decide(call: ApiCall) -> ApiAnswer:
@@ -133,6 +149,17 @@ def _is_shown(each: Approval, who: Principal) -> bool:
     if each.held and is_private(each.held):
         return each.requester == who.user
     return _concerns(each.requester, who)
+
+
+def _question(each: McpQuestion) -> McpQuestionShown:
+    return McpQuestionShown(
+        id=each.id,
+        session=each.session,
+        server=each.server,
+        message=visible(each.message),
+        fields=[line.removeprefix("> ") for line in fields_shown(each.form)],
+        how=how_to_answer(each.form),
+    )
 
 
 def _shown(each: Approval, who: Principal) -> ApprovalShown:

@@ -60,6 +60,16 @@ class OfApproval(ApiInput, frozen=True):
     id: Annotated[str, Meta(pattern="^[0-9A-Za-z_-]{1,64}$")]
 
 
+class OfMcpQuestion(ApiInput, frozen=True):
+    id: Annotated[str, Meta(pattern="^[0-9a-f]{1,16}$")]
+
+
+class AnsweringMcp(ApiInput, frozen=True):
+    """A line as the question's `how` shows it, or `decline`."""
+
+    answer: Annotated[str, Meta(max_length=10_000)]
+
+
 class Listing(ApiInput, frozen=True):
     """`archived` adds those that were taken out of the list; `session` asks for those of one session; `skip` leaves out
     so many of the latest, to read on. `file` asks for those that tell of a file, put away or not."""
@@ -246,8 +256,27 @@ class ApprovalShown(Struct, frozen=True):
     answerable: bool = True
 
 
+class McpQuestionShown(Struct, frozen=True):
+    """What an MCP server asks whoever reads this, and nobody else; `message` and `fields` are its words, one field a
+    line, and `how` is what an answer looks like."""
+
+    id: str
+    session: str
+    server: str
+    message: str
+    fields: list[str]
+    how: str
+
+
 class ApprovalList(Struct, frozen=True):
+    """`questions` wait for an answer, and not for a permission."""
+
     approvals: list[ApprovalShown]
+    questions: list[McpQuestionShown] = []
+
+
+class McpToldAnswer(Struct, frozen=True):
+    told: str
 
 
 class Decided(Struct, frozen=True):

@@ -83,10 +83,10 @@ export class Sidebar {
     const asked = (this.asked = (this.asked ?? 0) + 1);
     try {
       const [known, found, waiting] = await Promise.all([
-        words && this.sessions.size ? null : this.read(0), words ? get("/api/search", { q: words }) : null, get("/api/approvals").catch(() => ({ approvals: [] }))]);
+        words && this.sessions.size ? null : this.read(0), words ? get("/api/search", { q: words }) : null, get("/api/approvals").catch(() => ({ approvals: [], questions: [] }))]);
       if (asked !== this.asked) return; // a later look has overtaken this one
       if (known) this.know(known);
-      this.ask(waiting.approvals);
+      this.ask(waiting.approvals, waiting.questions.length);
       if (found) await this.showFound(found.found, words, asked);
       else this.showAll();
     } catch (error) {
@@ -107,12 +107,13 @@ export class Sidebar {
   }
 
   /** What waits for an answer. */
-  ask(approvals) {
+  ask(approvals, further) {
     this.questions = approvals;
-    this.waiting.hidden = !approvals.length;
-    this.waiting.textContent = say.questionsWait(approvals.length);
-    this.count.textContent = approvals.length;
-    if (approvals.length) this.inbox.append(this.count); else this.count.remove();
+    const all = approvals.length + further;
+    this.waiting.hidden = !all;
+    this.waiting.textContent = say.questionsWait(all);
+    this.count.textContent = all;
+    if (all) this.inbox.append(this.count); else this.count.remove();
     this.house.told([...this.sessions.values()], approvals);
   }
 

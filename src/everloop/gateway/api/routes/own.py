@@ -7,7 +7,13 @@ from ..route import ApiRoute
 ROUTES = (
     ApiRoute("GET", "/api/me", "Who you are, and which model answers", rest.me, shapes.Me, least=Role.GUEST),
     ApiRoute("GET", "/api/commands", "Slash commands", rest.commands, shapes.CommandList, least=Role.GUEST),
-    ApiRoute("GET", "/api/approvals", "What waits for permission", rest.approvals, shapes.ApprovalList),
+    ApiRoute(
+        "GET",
+        "/api/approvals",
+        "What waits for permission, or for your answer to an MCP server",
+        rest.approvals,
+        shapes.ApprovalList,
+    ),
     ApiRoute(
         "POST",
         "/api/approvals/{id}",
@@ -17,6 +23,16 @@ ROUTES = (
         at=shapes.OfApproval,
         body=shapes.Deciding,
         needs="approve",
+    ),
+    ApiRoute(
+        "POST",
+        "/api/mcp-questions/{id}",
+        "Answer what an MCP server asks you in the middle of a call, or decline",
+        handle=rest.answer_mcp,
+        answers=shapes.McpToldAnswer,
+        at=shapes.OfMcpQuestion,
+        body=shapes.AnsweringMcp,
+        needs="chat",
     ),
     ApiRoute("GET", "/api/grants", "What is allowed ahead", rest.grants, shapes.GrantList),
     ApiRoute(
