@@ -109,6 +109,7 @@ def test_nothing_is_put_beneath_a_link_or_in_the_place_of_another(links: tuple[t
 def database(path: Path, *more: str) -> Path:
     connection = apsw.Connection(str(path))
     connection.create_scalar_function("everloop_hash", hash_of, 8, deterministic=True)
+    connection.execute("PRAGMA synchronous = OFF")
     for statement in (*schema.statements("sqlite", schema.MIGRATIONS), *more):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
