@@ -21,7 +21,7 @@ from ..readings.visible import in_one_line
 from .below import Below
 from .cells import beginning
 from .screen import Screen
-from .shown_events import Doing, Noted, read_event, left_of_stop
+from .shown_events import Doing, Noted, left_of_stop, read_event
 
 _PERCENT = re.compile(r"(\d+) %")
 _WITHOUT_NUMBERS = str.maketrans("", "", "0123456789.")
