@@ -40,6 +40,7 @@ class Person:
         }
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)  # one that is not there is looked into by nobody
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "everloop", *arguments), stdin=pipe, stdout=pipe, stderr=pipe, env=self.environment
@@ -55,6 +56,7 @@ class Person:
             await kill(process)
 
     async def run(self, *arguments: str, typed: bytes = b"") -> Ran:
+        self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not can_fork(self.environment, typed):
             return await ended(await self.start(*arguments), typed)
         forked = fork_server().begin(arguments, self.environment, typed)

@@ -28,7 +28,7 @@ TOKEN = "xoxb-canary-7f3a91b2c3"
 
 @pytest.fixture
 def person(person: Person) -> Person:
-    del person.environment["EVERLOOP_AGENTS__DEFAULTS__MODEL"]
+    person.environment.pop("EVERLOOP_AGENTS__DEFAULTS__MODEL", None)
     person.home.mkdir()
     return person
 
@@ -259,3 +259,31 @@ def test_a_new_file_has_comments_and_says_what_was_asked_for(tmp_path: Path):
     uncommented = "\n".join(line.removeprefix("# ") if " = " in line else line for line in begun_file().splitlines())
     (tmp_path / "config.toml").write_text(uncommented)
     assert load(tmp_path, {}) == load(tmp_path / "nowhere", {})
+
+
+class TestModelNames:
+    @pytest.mark.parametrize(
+        "name, told",
+        [
+            ("nonsense", "no provider or preset is called 'nonsense', and no table has such a model. Write provider"),
+            ("opena/gpt-5.4-mini", "Did you mean openai/gpt-5.4-mini?"),
+        ],
+    )
+    async def test_one_that_nobody_knows_is_refused(self, person: Person, name: str, told: str):
+        ran = await person.run("config", "set", "agents.defaults.model", name)
+        assert (ran.status, ran.out) == (1, "")
+        assert ran.err.startswith("everloop: agents.defaults.model: ")
+        assert told in ran.err
+        assert not (person.home / "config.toml").exists()
+
+    @pytest.mark.parametrize("name", ["auto", "openai", "openai/gpt-5.4-mini", "custom/anything", "ollama/x", "gpt-9"])
+    async def test_one_that_somebody_may_have_is_taken(self, person: Person, name: str):
+        ran = await person.run("config", "set", "agents.defaults.model", name)
+        assert (ran.status, "is in no table" in ran.err) == (0, False)
+
+    async def test_a_new_one_of_a_known_provider_is_taken_with_a_doubt(self, person: Person):
+        ran = await person.run("config", "set", "agents.defaults.model", "openai/brand-new")
+        assert (ran.status, ran.out) == (0, "agents.defaults.model = openai/brand-new\n")
+        assert (
+            "(brand-new is in no table of openai's models: `everloop models test openai/brand-new` tries it)" in ran.err
+        )

@@ -19,6 +19,7 @@ def plant(folder: Path) -> None:
 
 def run(folder: Path, *words: str) -> tuple[int, bool]:
     """The exit code, and whether something that was planted has run."""
+    (folder / "home").mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "EVERLOOP_HOME": str(folder / "home")}
     done = subprocess.run([sys.executable, *words], cwd=folder, env=env, capture_output=True, timeout=60)
     return done.returncode, (folder / "evil").exists()

@@ -121,8 +121,10 @@ class TestTyping:
         await terminal.shows("This is a copy now")
         terminal.send("/tree\r")
         await terminal.shows("> /tree")
-        terminal.send("\x03")
+        terminal.send("\x1b")  # with Esc neither the list nor its word stays
         await terminal.hides("> /tree")
+        terminal.send("/help\r")
+        await terminal.shows("Keys:", "Alt-Enter", "Alt-Q", "Esc", "Ctrl-R", "@file", "!command", "Ctrl-X", "Ctrl-D")
         terminal.send("\x04")
         await leaves(terminal)
 

@@ -134,6 +134,7 @@ async def test_an_answer_that_cannot_be_written_is_shown_next_time(person, model
 
 @pytest.mark.parametrize("command", ["models", "usage"])
 async def test_what_a_command_cannot_write_is_not_promised_for_later(person, command):
+    person.home.mkdir()
     with open("/dev/full", "w") as full:  # noqa: ASYNC230
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "everloop", command),

@@ -233,3 +233,20 @@ async def test_a_reader_sees_what_had_been_said_of_an_answer_that_was_stopped(ho
         ("owner", "second"),
         ("owner", "/stop"),
     ]
+
+
+async def test_copies_are_told_apart_in_the_tree_by_where_they_begin_and_what_was_said_last(house):
+    model = ScriptedModel([Say("one"), Say("two"), Say("three\nin two lines")])
+    async with house(model) as agent:
+        await agent.ask("first")
+        await agent.ask("second")
+        first = await here(agent)
+        await agent.ask("/fork 2")
+        await agent.ask("third")
+        second = await here(agent)
+        lines = (await agent.ask("/tree")).content.splitlines()
+    told = [(line.strip()[:8], line.partition(": ")[2]) for line in lines[:2]]
+    assert told == [
+        (first[:8], "first, last: “two”"),
+        (second[:8], "first (here) (from entry 2), last: “three\\nin two lines”"),
+    ]

@@ -13,6 +13,7 @@ from .. import __version__
 from ..errors import EverloopError
 from ..ports.audit import AT_THE_TERMINAL, acting
 from ..settings import home_of
+from .first_time import missing_home
 from .logbook import keep_logs
 from .parser import Parser, nearest
 from .process import run as run_loop
@@ -23,25 +24,38 @@ class CliCommand(NamedTuple):
     help: str
     words: tuple[str, ...] = ()  # of which one follows; the first is meant where none does
     names: bool = False  # something else may follow in their place, which the first is about
+    begins: tuple[str, ...] = ()  # those words of it that can be the first in a home; others look at what is there
+
+    def can_begin(self, word: str) -> bool:
+        return word in self.begins or self.begins == ANY
+
+
+ANY = ("*",)
 
 
 COMMANDS = {
-    "agent": CliCommand("talk with the agent: one answer with -m, else a chat"),
-    "onboard": CliCommand("set it up: a model that is tried, your name, a password, channels, a service"),
+    "agent": CliCommand("talk with the agent: one answer with -m, else a chat", begins=ANY),
+    "onboard": CliCommand("set it up: a model that is tried, your name, a password, channels, a service", begins=ANY),
     "status": CliCommand("show how everything stands: who answers, channels, schedules, costs, disk, what is broken"),
     "gateway": CliCommand(
-        "run it all: the page, the APIs, the WebSocket, timers and channels; set its password", ("run", "password")
+        "run it all: the page, the APIs, the WebSocket, timers and channels; set its password",
+        ("run", "password"),
+        begins=ANY,
     ),
     "config": CliCommand(
         "show the settings, change one, edit the file, each time checked before it is written",
         ("list", "get", "set", "unset", "edit", "path"),
+        begins=ANY,
     ),
     "service": CliCommand(
         "have the gateway run by itself, as a service of this machine (systemd, launchd)",
         ("status", "install", "uninstall", "logs", "show"),
+        begins=ANY,
     ),
     "tokens": CliCommand(
-        "show, make and revoke the tokens of programs that use the gateway", ("list", "create", "revoke")
+        "show, make and revoke the tokens of programs that use the gateway",
+        ("list", "create", "revoke"),
+        begins=("create",),
     ),
     "users": CliCommand(
         "show who may speak with the agent, let somebody in, give roles, link accounts, budgets, block, export, erase",
@@ -49,18 +63,22 @@ COMMANDS = {
             *("list", "show", "add", "pair", "invite", "role", "rename", "link", "unlink", "block", "unblock"),
             *("budget", "export", "erase"),
         ),
+        begins=("add", "pair", "invite"),
     ),
     "channels": CliCommand(
         "show the channels on which people speak with the agent, set one up, try it, remove it",
         ("list", "add", "test", "login", "status", "remove"),
+        begins=("add", "login"),
     ),
     "personas": CliCommand(
         "show, make and change who the agent is, and say at which place",
         ("list", "show", "add", "edit", "remove", "use"),
+        begins=("add", "edit", "use"),
     ),
     "skills": CliCommand(
         "show what the agent knows how to do, install and remove skills, look at what one asks for",
         ("list", "show", "install", "remove", "review", "accept", "refuse"),
+        begins=("install",),
     ),
     "mcp": CliCommand(
         "show MCP servers and their tools, set one up, allow what has changed, try a tool, log in; be one yourself",
@@ -68,15 +86,18 @@ COMMANDS = {
             *("list", "add", "show", "allow", "deny", "test", "answer"),
             *("login", "logout", "install", "import", "remove", "serve"),
         ),
+        begins=("add", "login", "install", "import", "serve"),
     ),
     "models": CliCommand(
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),
         names=True,
+        begins=("test", "key", "login"),
     ),
     "secrets": CliCommand(
         "show, keep and forget the tokens and passwords that settings refer to, and what is a person's own",
         ("list", "set", "forget", "key", "credential"),
+        begins=("set", "key", "credential"),
     ),
     "approvals": CliCommand(
         "show what waits for your permission, allow it or not", ("list", "approve", "deny", "grants", "revoke")
@@ -91,15 +112,17 @@ COMMANDS = {
     "memory": CliCommand(
         "show what is remembered, search it, edit it, go back to an earlier version, forget",
         ("status", "log", "show", "diff", "restore", "search", "facts", "forget", "edit"),
+        begins=("edit",),
     ),
     "cron": CliCommand(
         "show, make and change your schedules: what the agent does later, or again and again",
         ("list", "add", "edit", "remove", "enable", "disable", "run", "log", "hook"),
+        begins=("add",),
     ),
     "heartbeat": CliCommand(
         "show what the agent looked after by itself (HEARTBEAT.md), and have it look now", ("show", "run", "allow")
     ),
-    "completion": CliCommand("print a script by which bash, zsh or fish completes these commands"),
+    "completion": CliCommand("print a script by which bash, zsh or fish completes these commands", begins=ANY),
     "replay": CliCommand("run a recorded turn again, offline, and show where it differs, or write it as a test"),
     "context": CliCommand("show what the model is told in a session, and what each part of it takes"),
     "files": CliCommand(
@@ -109,6 +132,7 @@ COMMANDS = {
     "backup": CliCommand(
         "copy everything into one file while it runs, check it, restore it elsewhere, have it done daily",
         ("list", "create", "verify", "restore", "adopt", "schedule"),
+        begins=("verify", "restore", "schedule"),
     ),
     "export": CliCommand("write everything as files that people can read: conversations, memory, tables, settings"),
     "outbox": CliCommand(
@@ -119,9 +143,10 @@ COMMANDS = {
     "import": CliCommand(
         "move in from nanobot or OpenClaw, or bring your conversations from ChatGPT or Claude",
         ("nanobot", "openclaw", "chatgpt", "claude"),
+        begins=ANY,
     ),
     "audit": CliCommand("show who did what, when, by which authority, and whether that was changed since"),
-    "doctor": CliCommand("show what is wrong and what to do about it, and mend what is safe"),
+    "doctor": CliCommand("show what is wrong and what to do about it, and mend what is safe", begins=ANY),
     "logs": CliCommand("show what went wrong, and the details of an error by its id"),
 }
 
@@ -144,6 +169,8 @@ def run(argv: list[str]) -> int:
         arguments = build_parser(argv[:1]).parse_args(argv)
     except WrongUse as error:
         return _complain(str(error), 2)
+    if not COMMANDS[arguments.command].can_begin("".join(argv[1:2])) and (sentence := missing_home()):
+        return _complain(sentence)
     keep_logs(home_of(os.environ))
     acting.set(AT_THE_TERMINAL)
     try:

@@ -13,6 +13,7 @@ import msgspec
 
 from ..app.channel_packages import secret_fields
 from ..app.channels import is_secret, references_in, table_of
+from ..app.model_check import check_models
 from ..app.owner_settings import SettingsWritten, write_settings
 from ..errors import SettingsError
 from ..readings.visible import in_one_line
@@ -129,8 +130,11 @@ def _changeable(key: str) -> SettingPath:
 async def _write(
     book: SettingsEditor, home: Path, draft: SettingsDraft, arguments: argparse.Namespace, terminal: Terminal
 ) -> int:
+    doubts = check_models(home, draft.edition.settings, draft.paths)
     written = await write_settings(book, draft, home)
     _tell(draft, written, arguments.json, terminal)
+    for doubt in doubts:
+        terminal.note(doubt)
     return 0
 
 

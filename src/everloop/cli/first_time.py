@@ -1,4 +1,4 @@
-"""Somebody opens a chat in a home in which nothing is yet."""
+"""Somebody opens a chat in a home in which nothing is yet, or looks into one that is not there."""
 
 import os
 import sys
@@ -14,3 +14,12 @@ def is_first_time() -> bool:
     return sys.stdin.isatty() and not any(
         (home / name).exists() for name in ("config.toml", "config.json", "everloop.db")
     )
+
+
+def missing_home() -> str:
+    """What is said to whoever looks into a home that is not there, as after a mistake in its name; "" where it is.
+    With a store elsewhere there is something to be seen also without one."""
+    home = home_of(os.environ)
+    if home.exists() or os.environ.get("EVERLOOP_STORE__URL"):
+        return ""
+    return f"there is no home at {home}: `everloop onboard` makes one there; where it is, EVERLOOP_HOME says"

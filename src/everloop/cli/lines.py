@@ -22,6 +22,10 @@ from .chat.front import Display
 from .terminal import Terminal, mark_pastes, show_prompt
 from .typed import TypedLine, goes_on
 
+HELP = """Keys:
+Enter says it; Alt-Enter, or a backslash before Enter, begins a new line; a paste is one message
+while it works, Enter steers it, and Ctrl-C stops it
+↑ ↓ and Ctrl-R find what you typed before; Ctrl-D leaves"""
 MORE = "… "  # the prompt of a line that goes on
 
 
@@ -34,6 +38,7 @@ class LineReader:
         self._restore: Callable[[], None] = lambda: None
         self._reading: asyncio.Future[str | None] | None = None
         self._tty = sys.stdin.isatty()
+        self.help = HELP if self._tty else ""
         self._pastes = False  # whether they are understood
         self._listener: _Listener | None = None
         self._begun = ""  # a line that is not finished

@@ -94,6 +94,11 @@ def host_of(name: str, keys: Keys) -> Host | None:
     return row
 
 
+def has_gateway(keys: Keys) -> bool:
+    """Whether there is one that takes names which nobody here knows."""
+    return _gateway(keys) is not None
+
+
 def at_local(host: Host, model: str) -> Choice:
     """A model that a server on this machine offers."""
     return Choice(host, model, host.base)

@@ -9,12 +9,13 @@ from typing import Literal, Protocol
 from ..core.mail import Inbound, Said
 from ..core.people import Role
 from ..errors import MailRefused
-from ..ports import Archive, Arrivals
+from ..ports import Archive, Arrivals, Log
 from ..ports.conversation import Conversation, Deed, Rename, SearchHit
 from ..ports.rows import ThreadRow
 from ..readings.commands import COMMANDS, split, words_described
 from ..readings.family import family
 from ..readings.keys import is_of_two
+from ..readings.last_words import LOOKED, last_words
 from ..readings.visible import checked_name
 from .deletions import Deletions
 from .sessions import BUSY, Sessions
@@ -34,8 +35,8 @@ def sentence(error: MailRefused) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-class SessionCommandStore(Archive, Arrivals, Protocol):
-    """Conversations, and the letters that have come."""
+class SessionCommandStore(Archive, Arrivals, Log, Protocol):
+    """Conversations, what was said in them, and the letters that have come."""
 
 
 class SessionCommands:
@@ -95,10 +96,13 @@ class SessionCommands:
         within = self._sessions.scope(letter.author, inbound)
         here = await self._here(inbound)
         known = await self._store.conversations(inbound.owner, session=within, archived=True, limit=TREE)
-        return "\n".join(
-            f"{'  ' * deep}{_row(each)}: {each.title}{' (here)' if each.id == here.id else ''}{_cut(each)}"
-            for deep, each in family(here, known)
-        )
+        return "\n".join([await self._branch(deep, each, here) for deep, each in family(here, known)])
+
+    async def _branch(self, deep: int, each: Conversation, here: Conversation) -> str:
+        """Copies have one title: where each was cut off, and what was said last in it, tell them apart."""
+        last = last_words(await self._store.read(each.id, after=max(0, each.head - LOOKED)))
+        where = f"{' (here)' if each.id == here.id else ''}{_cut(each)}"
+        return f"{'  ' * deep}{_row(each)}: {each.title}{where}{f', last: “{last}”' if last else ''}"
 
     async def _understand(self, word: str, rest: str, inbound: Inbound, letter: Said) -> Outcome:
         match word, bool(rest):

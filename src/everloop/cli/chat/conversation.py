@@ -180,11 +180,17 @@ class RichConversation:
 
     async def _branches(self) -> list[Named]:
         from ...readings.family import family
+        from ...readings.last_words import LOOKED, last_words
 
         row = await self._agent.store.session(self._session)
         rows = await self._agent.store.conversations(OWNER, archived=True)
         here = next((each for each in rows if row and each.id == row.id), None)
-        return [_named(one.id, one.title, one.active, one.messages) for _, one in family(here, rows)] if here else []
+        named = []
+        for _, one in family(here, rows) if here else ():
+            last = last_words(await self._agent.store.read(one.id, after=max(0, one.head - LOOKED)))
+            is_here = "here: " if here and one.id == here.id else ""
+            named.append(_named(one.id, f"{is_here}“{last or one.title}”", one.active, one.messages))
+        return named
 
     async def _models(self) -> list[Named]:
         presets = [Named(name, "a preset") for name in self._agent.model_names()]

@@ -58,6 +58,7 @@ class Display(Protocol):
 class TypedLines(Protocol):
     """What is typed. `with lines:` for as long as somebody may type."""
 
+    help: str  # which keys there are; "" where nobody presses any
     confirms_leaving: bool  # whether it has asked already, when it says that somebody wants to leave
 
     @property

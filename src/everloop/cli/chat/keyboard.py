@@ -15,12 +15,20 @@ from .front import Display
 TWICE = 2.0  # seconds in which a second Ctrl-C is meant as one
 PROMPT = "> "
 
+HELP = """Keys:
+Enter says it; Alt-Enter or Ctrl-J begins a new line; a long paste is folded and sent whole
+while it works, Enter steers it, Tab or Alt-Q queues what you typed, Esc or Ctrl-C stops it
+Tab completes; @file sends a file along, !command runs a command here, Ctrl-V takes a picture from the clipboard
+↑ ↓ and Ctrl-R find what you typed before; Ctrl-X Ctrl-E opens your editor; Ctrl-L clears the screen
+Ctrl-Z puts the chat aside until fg; Ctrl-D leaves, and so does Ctrl-C twice"""
+
 Take = Callable[[str, bool], None]
 
 
 class Keyboard:
     """The TypedLines of the rich chat."""
 
+    help = HELP
     confirms_leaving = True
     begun = ""  # stands below whatever is shown, by itself
 

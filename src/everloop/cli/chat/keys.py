@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from msgspec import Struct
+from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition, has_completions, is_searching
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -14,6 +15,7 @@ from .keyboard import Keyboard
 from .mentions import dragged
 
 Do = Callable[[], None]
+CHOOSING = ("/resume ", "/tree ")  # as they stand in the line while one is chosen from a list
 
 
 class Deeds(Struct, frozen=True):
@@ -31,6 +33,7 @@ class Deeds(Struct, frozen=True):
 def chat_keys(keyboard: Keyboard, folded: Folded, deeds: Deeds) -> KeyBindings:
     keys = KeyBindings()
     typing = ~is_searching
+    is_choosing = Condition(lambda: get_app().current_buffer.text in CHOOSING)
     is_busy = Condition(lambda: keyboard.is_busy or deeds.runs())
 
     @keys.add("enter", filter=typing)
@@ -70,11 +73,13 @@ def chat_keys(keyboard: Keyboard, folded: Folded, deeds: Deeds) -> KeyBindings:
     def back_tab(event: KeyPressEvent) -> None:
         event.current_buffer.complete_previous()
 
-    @keys.add("escape", filter=has_completions & typing)
+    @keys.add("escape", filter=(has_completions | is_choosing) & typing)
     def no_completion(event: KeyPressEvent) -> None:
         event.current_buffer.cancel_completion()
+        if is_choosing():
+            event.current_buffer.reset()
 
-    @keys.add("escape", filter=is_busy & ~has_completions & typing)
+    @keys.add("escape", filter=is_busy & ~has_completions & ~is_choosing & typing)
     def stop(event: KeyPressEvent) -> None:
         deeds.interrupt()
 

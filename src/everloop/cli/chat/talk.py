@@ -35,6 +35,7 @@ TAKEN = {
     "queue": "(taken: it is answered next)",
     "interrupt": "(taken: what was going on is stopped for it)",
 }
+HELP = "/help"
 LEAVING = ("exit", "quit", "/exit", "/quit")
 JUST = 1.0  # seconds after a turn in which Ctrl-C was meant for it
 TWICE = 2.0  # seconds after a stop in which it is the second
@@ -130,6 +131,8 @@ class Chat:
             self._next += meanwhile.later
         self._over = time.monotonic() if self._answered else 0.0
         self._known.tell_changes(here)
+        if command_in(line) == HELP and here.lines.help:
+            here.terminal.tell(f"\n{here.lines.help}")
         if command_in(line) == "/fg":
             await self._go_on()
         if is_answer(line):
@@ -254,4 +257,5 @@ class Meanwhile:
             told = (await self._here.agent.ask(line, self._here.session, author=OWNER)).content
         except (MailRefused, TurnFailed) as error:
             told = f"everloop: {error}"
-        self._here.terminal.aside(told)
+        keys = f"\n\n{self._here.lines.help}" if command_in(line) == HELP and self._here.lines.help else ""
+        self._here.terminal.aside(f"{told}{keys}")
