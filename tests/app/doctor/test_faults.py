@@ -10,12 +10,18 @@ import socket
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from pathlib import Path
 
 import apsw
 import msgspec
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
 from everloop.app.doctor.check import Patient
@@ -36,6 +42,19 @@ from everloop.tools.sandbox.choose import Confinement, Unconfined
 from tests.app.doctor.home import DoctoredHome, ModelHost, grave, process_with
 
 YEAR = 365 * 86_400.0
+TLS = 'tls_cert = "c.pem"\ntls_key = "k.pem"'
+
+
+def write_certificate(folder: Path, days: float) -> None:
+    """One that expires in so many days, and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+    made = made.not_valid_before(now - timedelta(days=9)).not_valid_after(now + timedelta(days=days))
+    (folder / "c.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "k.pem").touch(0o600)
+    (folder / "k.pem").write_bytes(key.private_bytes(*plain))
 
 
 class Planted(Struct, frozen=True):
@@ -218,6 +237,37 @@ class TestAlone:
         (home.path / "config.json").write_text("{}")
         two = Planted("settings-file", "broken", "There are two settings files", "Correct it there")
         assert missed([two], await home.examine()) == []
+
+    @pytest.mark.parametrize(
+        ("setting", "fault"),
+        [
+            ('host = "0.0.0.0"', Planted("gateway-listens", "broken", "without encryption", "does not start before")),
+            ('tls_cert = "c.pem"', Planted("gateway-listens", "broken", "belong together", "does not start before")),
+            (TLS, Planted("gateway-listens", "broken", "cannot be used", "does not start before")),
+            (
+                'host = "192.0.2.77"\nbehind_proxy = true',
+                Planted("gateway-listens", "broken", "cannot listen at 192.0.2.77", "an address of this machine"),
+            ),
+        ],
+    )
+    async def test_a_place_where_the_gateway_would_not_start_is_found(
+        self, home: DoctoredHome, setting: str, fault: Planted
+    ):
+        home.write_config(setting)
+        assert missed([fault], await home.examine()) == []
+
+    @pytest.mark.parametrize(("days", "verdict", "what"), [(-1, "broken", "expired on"), (5, "advice", "expires on")])
+    async def test_a_certificate_that_is_too_old_is_found(self, home: DoctoredHome, days: int, verdict: str, what: str):
+        write_certificate(home.path, days)
+        home.write_config(TLS)
+        aged = Planted("gateway-listens", verdict, what, "Get another certificate")
+        assert missed([aged], await home.examine()) == []
+
+    async def test_a_database_that_was_emptied_is_told_once(self, home: DoctoredHome):
+        home.database.write_bytes(b"")
+        found = await home.examine()
+        assert missed([Planted("store", "broken", "is empty", "Put a backup in its place")], found) == []
+        assert {each.check for each in grave(found)} == {"store"}
 
     async def test_a_damaged_page_is_found(self, home: DoctoredHome):
         rows = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 200)"

@@ -13,18 +13,31 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...errors import EverloopError, SettingsError
+from ...errors import EverloopError, SettingsError, StoreError
 from ...ports import Store
 from ...ports.doctor import CheckRow, Diagnosis, Mended
 from ...ports.jobs import TaskState
 from ...settings import Settings, home_of, load
 from ...store.channel_state import SealedChannelRecords
-from ...store.onlooking import KNOWN, look_at_sqlite, nothing_yet
+from ...store.onlooking import DATABASE, KNOWN, look_at_sqlite, nothing_yet
 from ...store.vault import EncryptedVault, key_of
 from ..models import network_of
 from ..opening import OpenHome
 from ..settings_files import SettingsFiles
-from . import backups, channels, configuration, files, machine, models, network, people, running, sandbox, storage
+from . import (
+    backups,
+    channels,
+    configuration,
+    files,
+    listening,
+    machine,
+    models,
+    network,
+    people,
+    running,
+    sandbox,
+    storage,
+)
 from .check import Check, Patient, skipped
 from .mending import mend_all
 
@@ -45,7 +58,7 @@ GROUPS: dict[str, tuple[Check, ...]] = {
     "sandbox": sandbox.CHECKS,
     "channels": channels.CHECKS,
     "people": people.CHECKS,
-    "running": running.CHECKS,
+    "running": (*running.CHECKS, *listening.CHECKS),
 }
 CHECKS = tuple((group, check) for group, checks in GROUPS.items() for check in checks)
 
@@ -156,6 +169,9 @@ async def _seen(home: Path, settings: Settings | None) -> tuple[SeenStore | None
 
 async def _looked_into(home: Path, settings: Settings) -> SeenStore:
     if not settings.store.url:
+        path = home / DATABASE
+        if path.is_file() and not path.stat().st_size:
+            raise StoreError(f"{path} is empty: whatever was in it is gone")
         return SeenStore(*await look_at_sqlite(home, settings.store.lease_seconds))
     from ...store.onlooking_server import look_at_postgres
 

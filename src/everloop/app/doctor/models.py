@@ -36,7 +36,8 @@ async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
 
 def _missing(use: Use) -> Diagnosis:
     what = f"the {use.role} model {use.model!r} cannot be had: {use.why}"
-    todo = "everloop models shows what can be asked; the setting is agents.defaults"
+    setting = f"{use.role}.model" if use.role in ("voice", "speech") else "agents.defaults"
+    todo = f"everloop models shows what can be asked; the setting is {setting}"
     return broken(what, todo) if use.role == "default" else advice(what, todo)
 
 

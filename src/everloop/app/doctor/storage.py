@@ -48,6 +48,8 @@ def _cure_for(patient: Patient) -> str:
         if not find_spec("asyncpg"):
             return "Install the extra: pip install 'everloop[postgres]'"
         return "See that the server runs and store.url is right; docs/postgres.md tells of TLS and poolers"
+    if "is empty" in patient.unopened:
+        return "Put a backup in its place; if nothing was ever in it, remove it, and the next start makes it"
     if "damaged" in patient.unopened:
         return RESTORE
     return f"See that you may read {patient.home / DATABASE} and what lies beside it, and that nothing holds it"
@@ -80,6 +82,8 @@ async def look_at_pages(patient: Patient) -> Sequence[Diagnosis]:
     try:
         async with asyncio.timeout(WHOLE):
             damage = await aside(onlooking.damage_in, path, connection)
+    except apsw.CantOpenError:  # such as what lies beside it is of another
+        return skipped("the file cannot be opened, see store")
     except TimeoutError:
         connection.interrupt()
         return skipped(f"{path} is so large that it could not be looked through in {WHOLE:g} s")
