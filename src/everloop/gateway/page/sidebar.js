@@ -71,7 +71,7 @@ export class Sidebar {
     if (next < 0) this.field.focus(); else items[next]?.focus();
   }
 
-  /** News come in crowds; one look a moment is enough. */
+  /** News come in crowds. */
   soon() {
     this.timer ??= setTimeout(() => { this.timer = null; this.load(); }, 250);
   }
@@ -108,7 +108,7 @@ export class Sidebar {
 
   ask(approvals, questions = []) {
     this.questions = approvals;
-    const { length } = [...approvals, ...questions];
+    const length = approvals.length + questions.length;
     this.waiting.hidden = !length;
     this.waiting.textContent = say.questionsWait(length);
     this.count.textContent = length;
