@@ -71,7 +71,7 @@ export class Sidebar {
     if (next < 0) this.field.focus(); else items[next]?.focus();
   }
 
-  /** News come in crowds; one look a moment is enough. */
+  /** News come in crowds. */
   soon() {
     this.timer ??= setTimeout(() => { this.timer = null; this.load(); }, 250);
   }
@@ -83,10 +83,10 @@ export class Sidebar {
     const asked = (this.asked = (this.asked ?? 0) + 1);
     try {
       const [known, found, waiting] = await Promise.all([
-        words && this.sessions.size ? null : this.read(0), words ? get("/api/search", { q: words }) : null, get("/api/approvals").catch(() => ({ approvals: [], questions: [] }))]);
+        words && this.sessions.size ? null : this.read(0), words ? get("/api/search", { q: words }) : null, get("/api/approvals").catch(() => ({ approvals: [] }))]);
       if (asked !== this.asked) return; // a later look has overtaken this one
       if (known) this.know(known);
-      this.ask(waiting.approvals, waiting.questions.length);
+      this.ask(waiting.approvals, waiting.questions);
       if (found) await this.showFound(found.found, words, asked);
       else this.showAll();
     } catch (error) {
@@ -106,14 +106,13 @@ export class Sidebar {
     this.sessions = new Map([...first, ...older].map((each) => [each.id, each]));
   }
 
-  /** What waits for an answer. */
-  ask(approvals, further) {
+  ask(approvals, questions = []) {
     this.questions = approvals;
-    const all = approvals.length + further;
-    this.waiting.hidden = !all;
-    this.waiting.textContent = say.questionsWait(all);
-    this.count.textContent = all;
-    if (all) this.inbox.append(this.count); else this.count.remove();
+    const length = approvals.length + questions.length;
+    this.waiting.hidden = !length;
+    this.waiting.textContent = say.questionsWait(length);
+    this.count.textContent = length;
+    if (length) this.inbox.append(this.count); else this.count.remove();
     this.house.told([...this.sessions.values()], approvals);
   }
 
