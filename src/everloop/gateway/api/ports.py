@@ -1,7 +1,7 @@
 """What the page's API needs of the everloop it stands in front of, beside what every door does."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...core.overrun import Per
 from ...core.people import Role
@@ -22,7 +22,9 @@ from ...ports.skills import SkillInstaller
 from ...readings.commands import SlashCommand
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, McpAgent
-from .mcp_ports import McpBook
+
+if TYPE_CHECKING:
+    from .mcp_ports import McpBook
 
 
 class Members(Protocol):
@@ -436,7 +438,7 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
     def channels(self) -> ChannelBook: ...
 
     @property
-    def mcp(self) -> McpBook: ...
+    def mcp(self) -> "McpBook": ...
 
     @property
     def own_keys(self) -> OwnKeyKeeper: ...
