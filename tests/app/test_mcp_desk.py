@@ -134,7 +134,7 @@ async def test_nothing_is_written_where_it_cannot_be_reached_or_offers_something
             await desk.add("files", FILES, review.pin)
         with pytest.raises(EverloopError, match="files offers something else"):
             await desk.add("files", FILES, "")
-        pins = await desk._home.store.mcp_pins()
+        pins = await desk._home.store.mcp.mcp_pins()
     assert (stand.file, pins) == ("", [])
 
 
@@ -210,7 +210,7 @@ async def test_a_removed_server_leaves_nothing_of_its_own(stand: Desk):
     async with stand.open() as desk:
         await added(desk)
         left = await desk.setup.remove("files")
-        pins, names = await desk._home.store.mcp_pins(), await desk._home.vault.names()
+        pins, names = await desk._home.store.mcp.mcp_pins(), await desk._home.vault.names()
         with pytest.raises(EverloopError, match="there is no MCP server 'files'"):
             await desk.setup.remove("files")
     assert (stand.file, left, pins, names, stand.packages.removed) == ("", [], [], [], ["files"])
@@ -233,7 +233,7 @@ async def test_what_the_environment_says_is_not_changed_here(stand: Desk, monkey
         review = await desk.setup.review("files", FILES)
         with pytest.raises(SettingsError, match=r"tools\.mcp_servers\.files is also set by the environment"):
             await desk.add("files", FILES, review.pin)
-        assert await desk._home.store.mcp_pins() == []
+        assert await desk._home.store.mcp.mcp_pins() == []
     assert stand.file == ""
 
 

@@ -22,7 +22,7 @@ from everloop.app.records import open_records
 from everloop.core.people import OWNER, Role
 from everloop.errors import BadRequest
 from everloop.gateway.api.route import ApiRoute
-from everloop.gateway.api.routes import TABLE
+from everloop.gateway.api.routes.table import TABLE
 from everloop.ports import Deliver
 from everloop.ports.channel import Incoming
 from everloop.ports.directory import Person

@@ -172,7 +172,7 @@ async def test_nothing_of_a_server_that_was_taken_over_is_allowed_by_itself(tmp_
     home = tmp_path / "home"
     await moved(home, "nanobot", foreign(tmp_path / "other", "nanobot"))
     async with opened_home(home) as opened:
-        assert (await opened.store.mcp_seen(), await opened.store.mcp_pins()) == ({"local", "remote"}, [])
+        assert (await opened.store.mcp.mcp_seen(), await opened.store.mcp.mcp_pins()) == ({"local", "remote"}, [])
 
 
 async def test_a_vault_that_does_not_open_is_said_and_nothing_is_half_done(tmp_path: Path):

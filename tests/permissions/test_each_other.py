@@ -16,7 +16,7 @@ from everloop.app.records import open_records
 from everloop.core.people import Role
 from everloop.gateway import page
 from everloop.gateway.api.route import ApiRoute
-from everloop.gateway.api.routes import TABLE
+from everloop.gateway.api.routes.table import TABLE
 from everloop.gateway.ws.frames import NEEDS
 from everloop.testing import Call, Say, ScriptedModel, Shown
 from everloop.tools.decorator import tool

@@ -323,7 +323,7 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """What MCP servers ask people, in this process or another, and their answers."""
         from ..runtime.mcp_answers import McpAnswers
 
-        return McpAnswers(self.store)
+        return McpAnswers(self.store.mcp_questions)
 
     @cached_property
     def mcp(self) -> "McpOfHouse":

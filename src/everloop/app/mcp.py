@@ -37,8 +37,11 @@ class Connects(Protocol):
         ...
 
 
-class McpStore(McpPins, Leases, Protocol):
+class McpStore(Leases, Protocol):
     """What it asks of the store."""
+
+    @property
+    def mcp(self) -> McpPins: ...
 
 
 class HouseMcp:
@@ -138,7 +141,7 @@ class HouseMcp:
             async with self._alone:
                 self._secrets = kept
                 await self._look_up()
-        elif await self._store.mcp_version() != self._version:
+        elif await self._store.mcp.mcp_version() != self._version:
             await self.renew()
 
     async def renew(self) -> None:
@@ -150,8 +153,10 @@ class HouseMcp:
         """Keep what a server says by now of that which was allowed; whether that is news. Raises StoreError."""
         self.offers[server.name] = offer
         listed = allowable(offer)
-        pins = await self._store.mcp_pins(server.name)
-        news = await self._store.note_mcp_found(server.name, {pin.definition.tool: _found(pin, listed) for pin in pins})
+        pins = await self._store.mcp.mcp_pins(server.name)
+        news = await self._store.mcp.note_mcp_found(
+            server.name, {pin.definition.tool: _found(pin, listed) for pin in pins}
+        )
         if news:
             await self.renew()
         return news
@@ -161,7 +166,7 @@ class HouseMcp:
         allowed or denied anything of it. Raises McpDown, StoreError."""
         offer = await self.client.look(server)
         self.offers[server.name] = offer
-        if not await self._store.pin_mcp_first(server.name, pins_for(server, offer, by)):
+        if not await self._store.mcp.pin_mcp_first(server.name, pins_for(server, offer, by)):
             return False
         await self.renew()
         _log.info("the MCP server %s is seen for the first time: what it offers is allowed", server.name)
@@ -181,8 +186,8 @@ class HouseMcp:
         await self._offer()
 
     async def _offer(self) -> None:
-        self._version = await self._store.mcp_version()
-        self.pins = await self._store.mcp_pins()
+        self._version = await self._store.mcp.mcp_version()
+        self.pins = await self._store.mcp.mcp_pins()
         before = self.offered
         self.offered = offered_tools(self.servers, self.pins, self._taken, self._call, self._read)
         for server, tool in sorted(self.offered.refused - before.refused):
@@ -214,7 +219,7 @@ class HouseMcp:
         """Beside the turns: none waits for it."""
         uses, self._uses = self._uses, Counter()
         for (server, tool), times in uses.items():
-            await self._store.note_mcp_use(server, tool, times)
+            await self._store.mcp.note_mcp_use(server, tool, times)
 
     async def _listen(self) -> None:
         """`run` it under a supervisor."""
@@ -237,7 +242,7 @@ class HouseMcp:
                     await asyncio.wait_for(self._changed.wait(), AGAIN)
 
     async def _unseen(self) -> list[McpServer]:
-        seen = await self._store.mcp_seen()
+        seen = await self._store.mcp.mcp_seen()
         return [server for name, server in self.servers.items() if name not in seen]
 
     async def _meet(self, server: McpServer) -> None:

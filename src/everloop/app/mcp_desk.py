@@ -126,22 +126,22 @@ class McpDesk:
             if not is_wanted(tool, server):
                 raise EverloopError(f"{tool[:100]} is left out by tools.mcp_servers.{name}.tools; change that first")
         words = checked_effects(server, offer, dict.fromkeys(tools, effect) if effect else {})
-        known = {pin.definition.tool: pin.effect for pin in await self._home.store.mcp_pins(name)}
+        known = {pin.definition.tool: pin.effect for pin in await self._home.store.mcp.mcp_pins(name)}
         pins = pins_for(server, offer, who(), {**known, **words}, tools)
         await self._home.store.note(line_of("mcp.allowed", name, {"tools": sorted(tools)}))
-        await self._home.store.pin_mcp(pins)
+        await self._home.store.mcp.pin_mcp(pins)
         await self._mcp.renew()
         return await self.show(name)
 
     async def deny(self, name: str, tools: Sequence[str] | None = None) -> McpShown:
         """Allow these no longer, or none. Raises EverloopError."""
         await self._section(name)
-        known = [pin.definition.tool for pin in await self._home.store.mcp_pins(name)]
+        known = [pin.definition.tool for pin in await self._home.store.mcp.mcp_pins(name)]
         wanted = known if tools is None else list(tools)
         if missing := [tool for tool in wanted if tool not in known]:
             raise EverloopError(f"{missing[0][:100]!r} of {name} is not allowed anyway")
         await self._home.store.note(line_of("mcp.denied", name, {"tools": sorted(wanted)}))
-        await self._home.store.unpin_mcp(name, wanted)
+        await self._home.store.mcp.unpin_mcp(name, wanted)
         await self._mcp.renew()
         return await self.show(name)
 

@@ -26,7 +26,8 @@ class McpOfHouse:
     @cached_property
     def elicitations(self) -> Elicitations:
         """What servers ask people in the middle of a call."""
-        return Elicitations(self._house.store, self._house.bus, self._house.inbox.answer, self._is_served)
+        questions = self._house.store.mcp_questions
+        return Elicitations(questions, self._house.bus, self._house.inbox.answer, self._is_served)
 
     async def _is_served(self, channel: str) -> bool:
         """Whether what is said there is sent, here or by another process, or fetched."""

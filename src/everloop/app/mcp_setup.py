@@ -151,7 +151,7 @@ class McpSetup:
             check_alone(name, draft.edition.settings.tools.mcp_servers.get(name), None)
             await self._home.store.note(line_of("mcp.removed", name, {"secrets": own}))
             await write_noted(self._book, draft, self._home.store)
-            await self._home.store.unpin_mcp(name)
+            await self._home.store.mcp.unpin_mcp(name)
             for each in own:
                 await forget_secret(self._home.vault, each)
             if section.url:
@@ -203,13 +203,13 @@ class McpSetup:
         for name, secret in new.secrets.items():
             await keep_secret(self._home.vault, name, secret)
         await store.note(line_of("mcp.added", new.name, {"keys": sorted(new.table)}))
-        await store.unpin_mcp(new.name)
+        await store.mcp.unpin_mcp(new.name)
         if pins:
-            await store.pin_mcp(pins)
+            await store.mcp.pin_mcp(pins)
         try:
             await write_noted(self._book, draft, store)
         except EverloopError:
-            await store.unpin_mcp(new.name)
+            await store.mcp.unpin_mcp(new.name)
             raise
 
 

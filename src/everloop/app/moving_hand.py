@@ -132,7 +132,7 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         fresh = [each for each in taken if each.value is not None and standing(edition.data, each.path) is None]
         for each in fresh:
             if each.path[:2] == ("tools", "mcp_servers"):  # seen, and nothing allowed: another agent's word is not ours
-                await self.opened.store.pin_mcp_first(each.path[2], ())
+                await self.opened.store.mcp.pin_mcp_first(each.path[2], ())
         if changes := [change for each in fresh for change in changes_of(each)]:
             await write_noted(self.book, await asyncio.to_thread(self.book.draft_changes, changes), self.opened.store)
         return left

@@ -28,26 +28,26 @@ class McpOpenQuestions(Protocol):
     """A question is open as long as whoever asks says so, and is gone when it is not: with its call, and with the
     process that made the call. Raises StoreError."""
 
-    async def ask_mcp(self, question: McpQuestion) -> bool:
+    async def ask(self, question: McpQuestion) -> bool:
         """False where one of that name is open, or too many are that this person is asked."""
         ...
 
-    async def keep_asking_mcp(self, id: str) -> None:
+    async def keep_asking(self, id: str) -> None:
         """Whoever asks is still there."""
         ...
 
-    async def open_mcp_questions(self, person: str) -> list[McpQuestion]:
+    async def waiting(self, person: str) -> list[McpQuestion]:
         """Those that wait for an answer of theirs, in the order in which they came."""
         ...
 
-    async def answer_mcp(self, id: str, person: str, answer: McpFilledIn) -> bool:
+    async def take(self, id: str, person: str, answer: McpFilledIn) -> bool:
         """Whether it counts: it was open, was theirs, and nobody has answered it before."""
         ...
 
-    async def mcp_answer(self, id: str) -> McpFilledIn | None:
+    async def answer_to(self, id: str) -> McpFilledIn | None:
         """None as long as there is none."""
         ...
 
-    async def end_mcp_question(self, id: str) -> None:
+    async def end(self, id: str) -> None:
         """With the answer, if there is one."""
         ...

@@ -1,6 +1,6 @@
 """All that is kept, as one."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .archive import Archive
 from .audit import Audit
@@ -21,8 +21,6 @@ from .ledger import Ledger
 from .listening import ListeningStates
 from .log import Log
 from .mail import Arrivals, Mailroom
-from .mcp import McpPins
-from .mcp_questions import McpOpenQuestions
 from .memory import Memory
 from .outbox import Outgoing, SentAnswers
 from .polled import Polled
@@ -31,6 +29,10 @@ from .schedules import Firing, Schedules
 from .taints import Taints
 from .tasks import Tasks
 from .vault import Secrets
+
+if TYPE_CHECKING:
+    from .mcp import McpPins
+    from .mcp_questions import McpOpenQuestions
 
 
 class Activity(Protocol):
@@ -75,8 +77,6 @@ class Store(
     FactWords,
     FactVectors,
     Audit,
-    McpPins,
-    McpOpenQuestions,
     StoreCopies,
     Activity,
     Protocol,
@@ -86,5 +86,15 @@ class Store(
     Whoever needs a part of it asks for that part; the whole is opened, closed and handed around by `app`."""
 
     holder: str  # this process's name on leases
+
+    @property
+    def mcp(self) -> "McpPins":
+        """What was allowed of MCP servers, loaded by who has one."""
+        ...
+
+    @property
+    def mcp_questions(self) -> "McpOpenQuestions":
+        """What they ask people."""
+        ...
 
     async def close(self) -> None: ...

@@ -6,13 +6,15 @@ Its words are a stranger's: they stand behind `>`, one line each, so that none o
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..core.tool import ToolCall, ToolSpec, problems_of
-from ..ports.mcp_questions import McpQuestion
 from .visible import in_one_line
+
+if TYPE_CHECKING:
+    from ..ports.mcp_questions import McpQuestion
 
 DECLINE = "decline"  # in the place of an answer
 
@@ -21,7 +23,7 @@ _LISTS = ("array", ["array"])
 _PAIR = re.compile(r'([^\s=]+)=(?:"([^"]*)"|(\S*))(?=\s|\Z)')
 
 
-def asked_text(question: McpQuestion) -> str:
+def asked_text(question: "McpQuestion") -> str:
     """What a server asks, as it is put to a person: its words, and how to answer."""
     lines = [f"The MCP server {question.server} asks you, in its own words:", quoted(question.message)]
     lines += ["It wants:", *fields] if (fields := fields_shown(question.form)) else []

@@ -30,9 +30,9 @@ class Elicitations:
     """`tell` says something in a chat on a channel, without a turn; `is_served` says whether somebody sends there."""
 
     def __init__(
-        self, store: McpOpenQuestions, bus: Bus, tell: Tell, is_served: Callable[[str], Awaitable[bool]]
+        self, questions: McpOpenQuestions, bus: Bus, tell: Tell, is_served: Callable[[str], Awaitable[bool]]
     ) -> None:
-        self._store = store
+        self._questions = questions
         self._bus = bus
         self._tell = tell
         self._is_served = is_served
@@ -44,13 +44,13 @@ class Elicitations:
         asked = McpQuestion(
             id=token_hex(3), person=context.user, session=context.session, server=server, message=message, form=schema
         )
-        if not context.attended or not await self._store.ask_mcp(asked):
+        if not context.attended or not await self._questions.ask(asked):
             return None
         try:
             await self._put(asked, context)
             return (await self._answered(asked.id)).content
         finally:
-            await self._store.end_mcp_question(asked.id)
+            await self._questions.end(asked.id)
 
     async def _put(self, asked: McpQuestion, context: CallContext) -> None:
         """On a channel as a message, at the terminal and in the page beside its call; and it is among what waits."""
@@ -63,10 +63,10 @@ class Elicitations:
         while True:
             with suppress(StoreError):  # which comes back, or the call ends
                 for _ in range(KEEP_AFTER):
-                    if answer := await self._store.mcp_answer(id):
+                    if answer := await self._questions.answer_to(id):
                         return answer
                     await asyncio.sleep(LOOK)
-                await self._store.keep_asking_mcp(id)
+                await self._questions.keep_asking(id)
                 continue
             await asyncio.sleep(LOOK)
 

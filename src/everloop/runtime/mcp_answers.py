@@ -9,12 +9,12 @@ NOT_OPEN = "No MCP server waits for an answer to {!r} here (any more); /mcp answ
 
 
 class McpAnswers:
-    def __init__(self, store: McpOpenQuestions) -> None:
-        self._store = store
+    def __init__(self, questions: McpOpenQuestions) -> None:
+        self._questions = questions
 
     async def waiting(self, person: str, session: str = "") -> list[McpQuestion]:
         """What is asked of somebody, in one chat or in all of theirs."""
-        return [each for each in await self._store.open_mcp_questions(person) if session in ("", each.session)]
+        return [each for each in await self._questions.waiting(person) if session in ("", each.session)]
 
     async def listed(self, person: str, session: str = "") -> str:
         return "\n\n".join(map(asked_text, await self.waiting(person, session))) or NOTHING_ASKED
@@ -29,6 +29,6 @@ class McpAnswers:
             given = McpFilledIn(None if declines else filled_in(asked.form, line))
         except ValueError as error:
             raise MailRefused(f"That is no answer to it: {error}.") from error
-        if not await self._store.answer_mcp(asked.id, person, given):
+        if not await self._questions.take(asked.id, person, given):
             raise MailRefused(NOT_OPEN.format(id[:20]))
         return f"{asked.server} is told{' that you do not answer' if declines else ''}."

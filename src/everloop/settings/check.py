@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..errors import SettingsError
-from .mcp import McpServerSection
-from .mcp_forms import TABLE, normal_form
+from .mcp import TABLE, McpServerSection
 from .shape import AccountSection, EmbeddedSection, Providers, nearest, notes_of, snake
 from .sources import Layer, Typed
 
@@ -83,6 +82,8 @@ def _named_sections(layer: Layer, kind: type[Struct], values: Any, path: tuple[s
 
 def mcp_section(name: str, table: Mapping[str, Any]) -> McpServerSection:
     """A server as it would be read from a file. Raises SettingsError."""
+    from .mcp_forms import normal_form
+
     layer = Layer(table, lambda path: "")
     said = checked_section(layer, McpServerSection, normal_form(table), ("tools", TABLE, name))
     return cast(McpServerSection, built(McpServerSection, said))
@@ -90,6 +91,8 @@ def mcp_section(name: str, table: Mapping[str, Any]) -> McpServerSection:
 
 def _mcp_server(layer: Layer, values: Any, path: tuple[str, ...]) -> dict[str, Any]:
     """What one of them has wrong keeps nothing else from being read."""
+    from .mcp_forms import normal_form  # few settings files have any
+
     if isinstance(values, Typed):
         values = _read_json(values)
     try:

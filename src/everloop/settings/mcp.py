@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+TABLE = "mcp_servers"
+
 # Through an API these would have a program run here, or what is secret sent elsewhere; `mcp add` asks for them anew.
 _RUNS = "says what runs here, and what that can see and reach"
 _SENT = "says where something is sent that may be secret"

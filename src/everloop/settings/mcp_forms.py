@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import SettingsError
+from .mcp import TABLE
 from .shape import snake
 from .unused import is_off
 
-TABLE = "mcp_servers"
 MINE = "wrong"  # which is ours to write
 _ALIASES = {
     "type": "transport",

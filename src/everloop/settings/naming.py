@@ -8,7 +8,7 @@ from ..errors import SettingsError
 from .check import is_section, kind_of_sections
 from .edit import Path, path_of
 from .editor import shape_at
-from .mcp_forms import TABLE
+from .mcp import TABLE
 from .rows import NAME, leaves_of
 from .shape import AccountSection, EmbeddedSection, Providers, Settings, snake
 

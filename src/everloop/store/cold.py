@@ -3,6 +3,9 @@
 What runs in every turn (receive, open, commit, renew, settle, acknowledge) each database does in its own quick way.
 """
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from .archive import ArchiveRows
 from .arrivals import ArrivalRows
 from .audit import AuditRows
@@ -24,8 +27,6 @@ from .inbox import InboxRows
 from .jobs import JobRows
 from .ledger import LedgerRows
 from .listening import ListeningRows
-from .mcp_pins import McpPinRows
-from .mcp_questions import McpQuestionRows
 from .memory import MemoryRows
 from .outbox import OutboxRows
 from .polled import PolledRows
@@ -35,6 +36,10 @@ from .search import SearchRows
 from .secrets import SecretRows
 from .taints import TaintRows
 from .tasks import TaskRows
+
+if TYPE_CHECKING:
+    from ..ports.mcp import McpPins
+    from ..ports.mcp_questions import McpOpenQuestions
 
 
 class ColdStore(
@@ -66,9 +71,19 @@ class ColdStore(
     ErasingRows,
     MemoryRows,
     FactVectorRows,
-    McpPinRows,
-    McpQuestionRows,
     CommandHomeRows,
     RestoredRows,
 ):
     """What a store does that no turn waits for."""
+
+    @cached_property
+    def mcp(self) -> "McpPins":
+        from .mcp_pins import McpPinRows  # where there is no server, nothing of MCP is loaded
+
+        return McpPinRows(self._ask, self._glance, self._change, self._do)
+
+    @cached_property
+    def mcp_questions(self) -> "McpOpenQuestions":
+        from .mcp_questions import McpQuestionRows
+
+        return McpQuestionRows(self._ask, self._change, self._do, self.holder, self._alive)

@@ -8,10 +8,16 @@ end in one go (`run_at_once`), inside the writer's transaction.
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 Result = TypeVar("Result")
 Ask = Callable[..., Awaitable[Sequence[Any]]]
+
+
+class Does(Protocol):
+    def __call__(self, work: Callable[[Ask], Coroutine[Any, Any, Result]]) -> Awaitable[Result]:
+        """Do a piece of work in one transaction."""
+        ...
 
 
 class Database(ABC):

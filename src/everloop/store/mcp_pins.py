@@ -6,7 +6,7 @@ from functools import partial
 from ..core.tool import Effect
 from ..ports.mcp import McpDefinition, McpPin
 from .codec import list_of
-from .database import Ask, Database
+from .database import Ask, Does
 
 _ROW = "server, tool, body, effect, setup, author, at, found, used, last_used"
 _PIN = (
@@ -28,7 +28,15 @@ _CHANGE = "UPDATE mcp_servers SET changes = changes + 1 WHERE name = $1"
 _FORGET = "UPDATE mcp_servers SET seen = 0, changes = changes + 1 WHERE name = $1"
 
 
-class McpPinRows(Database):
+class McpPinRows:
+    """McpPins, over the ways in which a database can be asked."""
+
+    def __init__(self, ask: Ask, glance: Ask, change: Ask, do: Does) -> None:
+        self._ask = ask
+        self._glance = glance
+        self._change = change
+        self._do = do
+
     async def mcp_pins(self, server: str = "") -> list[McpPin]:
         only = "WHERE server = $1" if server else ""
         rows = await self._ask(f"SELECT {_ROW} FROM mcp_pins {only} ORDER BY server, tool", *filter(None, [server]))

@@ -21,7 +21,7 @@ from everloop.core.people import Role
 from everloop.core.tool import Effect
 from everloop.gateway.access.secrets import hash_of
 from everloop.gateway.api.openapi import document
-from everloop.gateway.api.routes import TABLE
+from everloop.gateway.api.routes.table import TABLE
 from everloop.gateway.http.repeats import WINDOW
 from everloop.ports.channel import Manifest, Traits
 from everloop.readings.spans import trace_id

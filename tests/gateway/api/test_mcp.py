@@ -152,14 +152,14 @@ def asks(person: str, id: str) -> McpQuestion:
 
 async def test_what_a_server_asks_in_another_process_is_shown_to_whom_it_asks_and_answered_here(tmp_path: Path):
     async with opened(tmp_path, provider=ScriptedModel([])) as door, open_records(tmp_path) as elsewhere:
-        await elsewhere.store.ask_mcp(asks("owner", "aa"))
-        await elsewhere.store.ask_mcp(asks("fake:ann", "bb"))
+        await elsewhere.store.mcp_questions.ask(asks("owner", "aa"))
+        await elsewhere.store.mcp_questions.ask(asks("fake:ann", "bb"))
         shown = (await door.get("/api/approvals"))["questions"]
         anothers = await door.send("POST", "/api/mcp-questions/bb", {"answer": "3"})
         wrong = await door.send("POST", "/api/mcp-questions/aa", {"answer": "0"})
         told = await door.send("POST", "/api/mcp-questions/aa", {"answer": "3"})
         late = await door.send("POST", "/api/mcp-questions/aa", {"answer": "decline"})
-        answers = [await elsewhere.store.mcp_answer(id) for id in ("aa", "bb")]
+        answers = [await elsewhere.store.mcp_questions.answer_to(id) for id in ("aa", "bb")]
     question = {"id": "aa", "session": "cli:direct", "server": "shop", "message": "Which size?"}
     assert shown == [{**question, "fields": ["size (integer)"], "how": "YOUR ANSWER"}]
     assert (anothers[0], late[0], told) == (404, 404, (200, {"told": "shop is told."}))

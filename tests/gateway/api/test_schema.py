@@ -26,7 +26,7 @@ from everloop.core.people import Role
 from everloop.gateway.access.permissions import PUBLIC, Route
 from everloop.gateway.api.openapi import document
 from everloop.gateway.api.route import ApiRoute, served
-from everloop.gateway.api.routes import TABLE
+from everloop.gateway.api.routes.table import TABLE
 from everloop.gateway.api.shapes import Me, SessionList
 from everloop.ports.permission import Grant
 from everloop.testing import Call, Say, ScriptedModel, Shown

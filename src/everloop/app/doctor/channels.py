@@ -108,7 +108,7 @@ async def look_at_pins(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     store = patient.house.store
     servers = await servers_of(patient.settings.tools.mcp_servers, patient.house.vault, patient.environ)
-    pins = await store.mcp_pins()
+    pins = await store.mcp.mcp_pins()
     found = [
         each
         for name, server in servers.items()

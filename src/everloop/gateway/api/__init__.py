@@ -8,15 +8,16 @@ from aiohttp import web
 
 from ..access.permissions import KNOWN, Route
 from ..http.errors import respond
-from .openapi import document
 from .ports import ApiAgent
 from .route import served
-from .routes import TABLE
+from .routes import ROWS
 
 
 @cache
 def described() -> dict[str, Any]:
     """The document; it takes its time, so it is written when somebody asks for it."""
+    from .openapi import document
+    from .routes.table import TABLE
 
     return document(TABLE, version("everloop"))
 
@@ -25,5 +26,5 @@ def routes(agent: ApiAgent) -> list[Route]:
     async def openapi(request: web.Request) -> web.Response:
         return respond(described())
 
-    table = [Route(each.method, each.path, served(each, agent), each.permission) for each in TABLE]
+    table = [Route(each.method, each.path, served(each, agent), each.permission) for each in ROWS]
     return [*table, Route("GET", "/openapi.json", openapi, KNOWN)]

@@ -1,7 +1,7 @@
 """What the page's API needs of the everloop it stands in front of, beside what every door does."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...core.overrun import Per
 from ...core.people import Role
@@ -24,7 +24,9 @@ from ...ports.voice import PartAloud
 from ...readings.commands import SlashCommand
 from ...readings.personas import Persona, Personas
 from ..ports import GatewayAgent, McpAgent
-from .mcp_ports import McpAnswering, McpBook
+
+if TYPE_CHECKING:
+    from .mcp_ports import McpAnswering, McpBook
 
 
 class Members(Protocol):
@@ -466,10 +468,10 @@ class ApiAgent(GatewayAgent, TellsStatus, Protocol):
     def channels(self) -> ChannelBook: ...
 
     @property
-    def mcp(self) -> McpBook: ...
+    def mcp(self) -> "McpBook": ...
 
     @property
-    def mcp_answers(self) -> McpAnswering: ...
+    def mcp_answers(self) -> "McpAnswering": ...
 
     @property
     def own_keys(self) -> OwnKeyKeeper: ...

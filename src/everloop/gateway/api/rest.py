@@ -1,14 +1,13 @@
 """What is not a conversation: who asks, what waits for permission, what was spent, models, settings."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...core.decide import may_answer
 from ...core.people import Role
 from ...errors import GrantRefused, MailRefused
-from ...ports.mcp_questions import McpQuestion
 from ...ports.permission import Approval, Grant
 from ...readings.commands import SlashCommand
 from ...readings.forms import fields_shown, how_to_answer
@@ -33,6 +32,9 @@ from .shapes import (
     Me,
     Revoked,
 )
+
+if TYPE_CHECKING:
+    from ...ports.mcp_questions import McpQuestion
 
 
 async def me(call: ApiCall) -> ApiAnswer:
@@ -151,7 +153,7 @@ def _is_shown(each: Approval, who: Principal) -> bool:
     return _concerns(each.requester, who)
 
 
-def _question(each: McpQuestion) -> McpQuestionShown:
+def _question(each: "McpQuestion") -> McpQuestionShown:
     return McpQuestionShown(
         id=each.id,
         session=each.session,

@@ -1,6 +1,7 @@
 """One row of the API: what is asked, by whom, and what comes back. A table of these is the API, and its document."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -54,15 +55,62 @@ class ApiRoute(Struct, frozen=True):
 
     @property
     def permission(self) -> Permission:
-        needs = self.needs or ("read" if self.method == "GET" else "chat")
-        scopes = (needs,) if isinstance(needs, str) else needs
-        return Permission((*scopes, "read") if self.tells else scopes, self.least)
+        return _permission(self.method, self.needs, self.least, self.tells)
+
+    def loaded(self) -> "ApiRoute":
+        return self
 
 
-def served(route: ApiRoute, agent: ApiAgent) -> Handler:
+class LateApiRoute(Struct, frozen=True):
+    """A row whose handler and shapes are named, as `module:name` of this folder, and loaded with the first request: few
+    houses have anything of its subject."""
+
+    method: str
+    path: str
+    summary: str
+    handle: str
+    answers: str
+    at: str = "shapes:Nothing"
+    body: str = ""
+    least: Role = Role.USER
+    needs: str | tuple[str, ...] = ""
+    further: Mapping[int, str] = {}
+
+    @property
+    def permission(self) -> Permission:
+        return _permission(self.method, self.needs, self.least)
+
+    def loaded(self) -> ApiRoute:
+        return ApiRoute(
+            self.method,
+            self.path,
+            self.summary,
+            handle=_named(self.handle),
+            answers=_named(self.answers),
+            at=_named(self.at),
+            body=_named(self.body) if self.body else None,
+            least=self.least,
+            needs=self.needs,
+            further=self.further,
+        )
+
+
+def _permission(method: str, needs: str | tuple[str, ...], least: Role, tells: bool = False) -> Permission:
+    needs = needs or ("read" if method == "GET" else "chat")
+    scopes = (needs,) if isinstance(needs, str) else needs
+    return Permission((*scopes, "read") if tells else scopes, least)
+
+
+def _named(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f".{module}", __package__), name)
+
+
+def served(row: ApiRoute | LateApiRoute, agent: ApiAgent) -> Handler:
     """The route as aiohttp calls it."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
+        route = row.loaded()
         try:
             told = await route.handle(await _checked(route, agent, request))
         except Refused as refused:

@@ -1,5 +1,6 @@
 """Every route of the API, a file for each subject: what it is for, what it takes and answers, and who may ask."""
 
+from ..route import ApiRoute, LateApiRoute
 from . import (
     audit,
     backup,
@@ -26,7 +27,7 @@ from . import (
     subagents,
 )
 
-TABLE = (
+ROWS: tuple[ApiRoute | LateApiRoute, ...] = (
     *own.ROUTES,
     *own_secrets.ROUTES,
     *sessions.ROUTES,
