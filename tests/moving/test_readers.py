@@ -223,7 +223,9 @@ def test_an_archive_that_is_none_or_holds_nothing_is_refused_with_a_sentence(tmp
     (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04 no archive")
     with zipfile.ZipFile(tmp_path / "empty.zip", "w") as export:
         export.writestr("readme.txt", "x")
-    for path in (tmp_path / "broken.zip", tmp_path / "empty.zip", tmp_path / "missing", tmp_path):
+    os.mkfifo(tmp_path / "pipe.zip")  # nobody will ever write into it
+    for name in ("broken.zip", "empty.zip", "missing", "pipe.zip", ""):
+        path = tmp_path / name
         with pytest.raises(EverloopError):
             ChatGptExport(path)
     for home in (NanobotHome, OpenClawHome):

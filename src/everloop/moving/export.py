@@ -23,14 +23,14 @@ class Export:
             if path.is_dir():
                 found = (each for each in path.rglob("*") if each.is_file() and not each.is_symlink())
                 self._places = {each.name: str(each) for each, _ in zip(found, range(MOST_NAMES), strict=False)}
+            elif not path.is_file():  # a pipe would be waited for
+                raise EverloopError(f"there is no file or folder {path}")
             elif zipfile.is_zipfile(path):
                 self._zip = zipfile.ZipFile(path)
                 names = [info.filename for info in self._zip.infolist()[:MOST_NAMES] if not info.is_dir()]
                 self._places = {PurePosixPath(name).name: name for name in names}
-            elif path.is_file():
-                self._places = {path.name: str(path)}
             else:
-                raise EverloopError(f"there is no file or folder {path}")
+                self._places = {path.name: str(path)}
         except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise EverloopError(f"{path} cannot be read ({error}); download it again, or unpack it first") from error
 
