@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import signal
+import time
 from contextlib import suppress
 
 from . import landlock, usage
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     Ends = tuple[int, int, int]  # of pipes for input, output and errors
 
 _DEATH_SIGNAL, _SUBREAPER = 1, 36
+_HAS_STOPPED = os.WSTOPPED | os.WEXITED | os.WNOWAIT | os.WNOHANG  # or has ended; whoever waits is told as well
 # A core dump of 1 byte is no dump at all, and unlike 0 it also keeps the kernel from piping one to a program outside.
 _NO_CORE = 1
 UMASK = 0o022
+STOPS_WITHIN = 50  # milliseconds: a process that is busy in the kernel is not waited for
 
 
 class Started:
@@ -91,9 +94,22 @@ class Started:
         if self._inner >= 0:
             _send(self._inner, signal.SIGKILL)
         elif self._block >= 0:
-            _send(self.pidfds[0], signal.SIGKILL)
+            self._kill_unheard()
         else:
             _send(self.pidfds[0], signal.SIGTERM)
+
+    def _kill_unheard(self) -> None:
+        """bubblewrap has not said yet whom it has begun, and whoever that is would wait for its word for ever."""
+        _send(self.pidfds[0], signal.SIGSTOP)  # it begins nobody else
+        with suppress(ChildProcessError):  # it is gone
+            for _ in range(STOPS_WITHIN):
+                if os.waitid(os.P_PIDFD, self.pidfds[0], _HAS_STOPPED):
+                    break
+                time.sleep(0.001)
+        for pid in usage.descendants(self.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _send(self.pidfds[0], signal.SIGKILL)
 
     def let_go_of_pipes(self) -> None:
         """Another speaks with it."""
