@@ -135,7 +135,7 @@ class TestWhatGoesWrong:
         ],
     )
     async def test_a_broken_settings_file(self, person, text, says):
-        person.home.mkdir()
+        person.home.mkdir(exist_ok=True)
         (person.home / "config.toml").write_text(text)
         ran = await person.run("agent", "-m", "hi")
         assert (ran.status, ran.out) == (1, "")
@@ -152,7 +152,7 @@ class TestWhatGoesWrong:
         assert place in ran.err
 
     async def test_a_database_that_is_none(self, person):
-        person.home.mkdir()
+        person.home.mkdir(exist_ok=True)
         (person.home / "everloop.db").write_bytes(b"these are my notes, please keep them" * 100)
         ran = await person.run("agent", "-m", "hi")
         assert (ran.status, ran.out) == (1, "")
@@ -161,7 +161,7 @@ class TestWhatGoesWrong:
         assert (person.home / "everloop.db").read_bytes() == b"these are my notes, please keep them" * 100
 
     async def test_a_workspace_that_is_a_file(self, person):
-        person.home.mkdir()
+        person.home.mkdir(exist_ok=True)
         (person.home / "workspace").write_text("")
         ran = await person.run("agent", "-m", "hi")
         assert (ran.status, ran.out) == (1, "")
@@ -232,7 +232,7 @@ class TestWhatGoesWrong:
         if not shutil.which("unshare") or await _status(*room, "true"):
             pytest.skip("this machine allows no mounts in a namespace of one's own (unshare)")
         model.play(echo)
-        person.home.mkdir()
+        person.home.mkdir(exist_ok=True)
         tell = f'"{sys.executable}" -m everloop agent -m'
         script = f"""
             mount -t tmpfs -o size=1m none "$EVERLOOP_HOME" || exit 99

@@ -42,7 +42,7 @@ sys.exit(run(sys.argv[2:]))
 async def person(tmp_path: Path) -> AsyncIterator[Person]:
     async with ModelServer([Say("hello")]) as model:
         person = Person(tmp_path, model)
-        person.home.mkdir(mode=0o700)
+        person.home.mkdir(mode=0o700, exist_ok=True)
         (person.home / "config.toml").write_text("# mine\n[agents.defaults]\nmax_tokens = 1000\n")
         assert (await person.run("-m", "good morning")).out == "hello\n"
         (person.home / "workspace" / "notes.txt").write_text("milk")

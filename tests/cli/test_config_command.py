@@ -29,7 +29,7 @@ TOKEN = "xoxb-canary-7f3a91b2c3"
 @pytest.fixture
 def person(person: Person) -> Person:
     person.environment.pop("EVERLOOP_AGENTS__DEFAULTS__MODEL", None)
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     return person
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.cli.person import Person
 
 LOOKING = [
-    *("status", "tokens", "users", "channels", "personas", "skills", "mcp", "models", "secrets", "approvals"),
+    *("status", "tokens", "users", "channels", "personas", "mcp", "secrets", "approvals"),
     *("sessions", "memory", "cron", "heartbeat", "context", "files", "outbox", "tasks", "usage", "audit", "logs"),
     *("backup", "config", "service", "doctor", "completion bash"),
 ]

@@ -237,7 +237,7 @@ async def test_a_server_that_is_not_there_yet_is_kept_untried_by_whoever_says_so
 
 
 async def test_by_options_alone_an_existing_file_is_edited_and_not_overwritten(person: Person, model: ModelServer):
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     (person.home / "config.toml").write_text("# mine\n[gateway]\nport = 8080  # through the firewall\n")
     person.environment["MY_KEY"] = KEY
     ran = await person.run("onboard", "--address", model.url, "--key-env", "MY_KEY", "--name", "Ann", "--json")
@@ -256,7 +256,7 @@ async def test_by_options_alone_an_existing_file_is_edited_and_not_overwritten(p
 
 
 async def test_a_file_that_cannot_be_read_is_to_be_mended_first(person: Person, model: ModelServer):
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     (person.home / "config.toml").write_text("[gateway\n")
     ran = await person.run("onboard", "--address", model.url, "--yes")
     assert (ran.status, ran.out, is_one_plain_sentence(ran.err), "line 1" in ran.err) == (1, "", True, True)
@@ -296,7 +296,7 @@ async def test_a_key_of_the_environment_is_found_and_another_provider_is_asked_f
 
 
 async def test_a_json_file_stays_one(person: Person, model: ModelServer):
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     (person.home / "config.json").write_text('{"gateway": {"port": 8080}}')
     assert (await person.run("onboard", "--address", model.url, "--model", "scripted")).status == 0
     assert msgspec.json.decode((person.home / "config.json").read_text()) == {

@@ -205,7 +205,7 @@ async def test_what_the_unit_says_starts_a_gateway_that_ends_when_it_is_asked_to
     said = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line)
     words = [line.partition("=")[2] for line in unit.splitlines() if line.startswith("Environment=")]
     environment = {**dict(shlex.split(each)[0].split("=", 1) for each in words), "EVERLOOP_GATEWAY__PORT": "0"}
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     (person.home / "everloop.py").write_text("raise SystemExit('planted')")  # it is no folder to import from
     command = shlex.split(said["ExecStart"])
     assert command[0] == sys.executable

@@ -86,7 +86,7 @@ async def test_what_is_broken_is_named_and_ends_with_1(person: Person, nowhere: 
 
 
 async def test_settings_that_cannot_be_read_are_one_sentence(person: Person):
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     (person.home / "config.toml").write_text("[gateway\n")
     ran = await person.run("status")
     assert (ran.status, ran.out, ran.err.count("\n"), "line 1" in ran.err) == (1, "", 1, True)

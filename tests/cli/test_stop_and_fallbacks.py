@@ -134,7 +134,7 @@ async def test_an_answer_that_cannot_be_written_is_shown_next_time(person, model
 
 @pytest.mark.parametrize("command", ["models", "usage"])
 async def test_what_a_command_cannot_write_is_not_promised_for_later(person, command):
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     with open("/dev/full", "w") as full:  # noqa: ASYNC230
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "everloop", command),
@@ -162,7 +162,7 @@ def configure(person: Person, fallbacks: list[str], **addresses: str) -> None:
     """The first model is one/m, and these are asked in its place."""
     person.environment = {name: person.environment[name] for name in ("PATH", "HOME", "EVERLOOP_HOME")}
     hosts = "".join(f'[providers.{name}]\napi_base = "{url}"\napi_key = "k"\n' for name, url in addresses.items())
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     (person.home / "config.toml").write_text(f'[agents.defaults]\nmodel = "one/m"\nfallbacks = {fallbacks}\n{hosts}')
 
 

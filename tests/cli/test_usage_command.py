@@ -34,7 +34,7 @@ def move(person: Person, at: datetime) -> None:
 
 
 def price(person: Person, pattern: str, input: float, output: float) -> None:
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     (person.home / "config.toml").write_text(f'[prices."{pattern}"]\ninput = {input}\noutput = {output}\n')
 
 

@@ -124,7 +124,7 @@ async def person(tmp_path: Path, gossip: Gossip) -> AsyncIterator[Person]:
     for name in (host.name for host in HOSTS.values() if host.port):  # not those that this machine may really have
         person.environment[f"EVERLOOP_PROVIDERS__{name.upper()}__API_BASE"] = f"{gossip.url}/v1"
     person.environment |= {"EVERLOOP_NET__RECORD": "calls", "EVERLOOP_AGENTS__DEFAULTS__MODEL": "custom/m"}
-    person.home.mkdir()
+    person.home.mkdir(exist_ok=True)
     yield person
     await person.leave()
 

@@ -78,7 +78,7 @@ COMMANDS = {
     "skills": CliCommand(
         "show what the agent knows how to do, install and remove skills, look at what one asks for",
         ("list", "show", "install", "remove", "review", "accept", "refuse"),
-        begins=("install",),
+        begins=("list", "show", "install"),  # it comes with some
     ),
     "mcp": CliCommand(
         "show MCP servers and their tools, set one up, allow what has changed, try a tool, log in; be one yourself",
@@ -92,7 +92,7 @@ COMMANDS = {
         "show which models there are, try one, keep keys, log in",
         ("list", "test", "key", "login", "logout"),
         names=True,
-        begins=("test", "key", "login"),
+        begins=ANY,  # what there is here is found before anything is set
     ),
     "secrets": CliCommand(
         "show, keep and forget the tokens and passwords that settings refer to, and what is a person's own",

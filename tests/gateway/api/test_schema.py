@@ -207,7 +207,7 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
     untried = {
         *of_models,
         "/api/hosts/{name}/models",
-        "/api/sessions/{id}",
+        *("/api/sessions/{id}", "/api/sessions/{id}/regenerate"),  # of one that ends with an answer
         "/api/pairings",
         "/api/memory/restore",  # a version,
         "/api/personas/{name}/use",
@@ -220,6 +220,7 @@ async def test_the_owner_is_answered_as_the_document_says(house, tmp_path: Path)
         "/api/me/keys/{name}",  # the owner's are the house's
         "/api/me/credentials/{name}",  # nobody guesses a host
         *(f"/api/channels/{{name}}{more}" for more in ("", "/test", "/login")),  # nor a channel and its settings
+        "/api/import",  # nor a place where another agent has lived
         *("/api/speech/transcribe", "/api/sessions/{id}/speech"),  # nor does anybody transcribe or speak here
         "/api/mcp-questions/{id}",  # nor what is asked just now
         "/api/mcp-reviews",  # nor a server that is there

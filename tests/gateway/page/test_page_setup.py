@@ -212,7 +212,19 @@ async def test_on_a_phone_manage_is_a_list_then_a_page_and_back(browser: Any, tm
     ]
 
 
-HOUSE = ["People", "Access", "Attachments", "Usage", "Audit", "Backup", "Health", "Doctor", "Server", "All settings"]
+HOUSE = [
+    "People",
+    "Access",
+    "Attachments",
+    "Usage",
+    "Audit",
+    "Backup",
+    "Import",
+    "Health",
+    "Doctor",
+    "Server",
+    "All settings",
+]
 
 
 async def test_links_of_before_lead_to_their_pages_and_others_say_so(browser: Any, tmp_path: Path):
