@@ -216,7 +216,7 @@ class TestControlC:
             terminal.type("hi")
             await terminal.sees("half ")
             terminal.process.send_signal(signal.SIGINT)
-            await terminal.sees("(what was said of the answer stays")
+            await terminal.sees("(stopped; what was said and done so far stays)")
             await terminal.sees("> ")
             terminal.process.send_signal(signal.SIGINT)
             assert await terminal.ends() == 130

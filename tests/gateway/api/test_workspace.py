@@ -175,4 +175,4 @@ async def test_what_the_owner_puts_is_the_owners_word(tmp_path: Path):
         held = await (await asking.client.get("/api/approvals", headers={"Authorization": "Bearer owner"})).json()
     assert put.status == 201
     assert ["Always say please." in each for each in told] == [False, True]
-    assert held == {"approvals": []}
+    assert held == {"approvals": [], "questions": []}
