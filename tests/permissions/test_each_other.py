@@ -191,7 +191,7 @@ FILLED: dict[str, Any] = {
 # What is asked for beside that is nobody's: how much of it, in which order, what is to be set.
 NAMES_NOTHING = {
     "platforms",
-    *("every", "keep"),
+    *("every", "keep", "part"),
     *("ended", "limit", "skip", "after", "before", "since", "hidden", "by", "offset", "per", "what", "confirm"),
     *(
         "header",

@@ -190,11 +190,12 @@ async def _start(house: House) -> None:
         house.credentials.tidy()
         await house.builder.mcp.look()
 
+    lanes = house.lanes  # made first: a collector is told last, when all is acknowledged
     stack.push_async_callback(house.shown.settle)  # answers of the last moment are acknowledged too
     if house.builder.watched().unasked:  # whoever found it was killed before it was told
         await house.driver.questions.ask_about_files()
     stack.push_async_callback(supervisor.start("keys", partial(house.live.watch_keys, look_at_own)).end)
-    await stack.enter_async_context(house.lanes)
+    await stack.enter_async_context(lanes)
     work = work_of(house)
     if given.embeds:
         from ..memory.embedding import KIND as EMBED
