@@ -13,7 +13,7 @@ import nio
 from everloop.channels.matrix.e2ee.account import MEGOLM
 from everloop.channels.matrix.homeserver import Homeserver, path_of
 from everloop.net.trusted import TrustedHttp
-from tests.channels.matrix.somebody import PATIENCE, Somebody
+from tests.channels.matrix.somebody import PATIENCE, WHOLE, Somebody
 from tests.channels.matrix.synapse import PASSWORD, Account, Synapse
 
 
@@ -32,7 +32,7 @@ class Secretive(Somebody):
     async def until(self, seen: Callable[[Somebody], Any]) -> Any:
         async with asyncio.timeout(PATIENCE):
             while not (found := seen(self)):
-                synced = await self.client.sync(timeout=5000, full_state=not self.events)
+                synced = await self.client.sync(timeout=5000, full_state=not self.events, sync_filter=WHOLE)
                 assert isinstance(synced, nio.SyncResponse), synced
                 await self.settle()
                 for room, info in synced.rooms.join.items():

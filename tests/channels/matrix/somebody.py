@@ -10,6 +10,7 @@ import nio
 from tests.channels.matrix.synapse import Account, Synapse
 
 PATIENCE = 60.0
+WHOLE = {"room": {"timeline": {"limit": 1000}}}  # a homeserver leaves all but the last ten out
 
 
 class Somebody:
@@ -44,7 +45,7 @@ class Somebody:
         """Listen until something is so; returns what it is."""
         async with asyncio.timeout(PATIENCE):
             while not (found := seen(self)):
-                synced = await self.client.sync(timeout=5000)
+                synced = await self.client.sync(timeout=5000, sync_filter=WHOLE)
                 assert isinstance(synced, nio.SyncResponse), synced
                 for room, info in synced.rooms.join.items():
                     self.events += [(room, event.source) for event in info.timeline.events]
