@@ -18,6 +18,7 @@ from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests.canary import EAR, leaks_of, printed_by
 from tests.effort import FULL, THOROUGH
+from tests.order import begin_elsewhere, in_turn
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -35,31 +36,9 @@ hypothesis.settings.load_profile("everloop")
 LIMIT = 120.0  # seconds, the `timeout` in pyproject.toml
 PATIENCE = 60.0  # seconds for what pytest-timeout does not end: what holds its signal off, or comes after a failure
 
-# What takes longest, the longest first, by the beginnings of its names.
-LONG = [
-    f"tests/{place}"
-    for place in (
-        *("torture/", "gateway/api/test_schema", "gateway/page/test_page_access", "providers/test_embedded.py"),
-        *(
-            "packaging/",
-            "channels/matrix/",
-            "cli/test_approvals_command",
-            "cli/test_agent_command",
-            "tools/test_limits",
-        ),
-        *("tools/test_files", "tools/test_exec", "tools/", "gateway/page/", "store/", "journeys/"),
-        *("channels/", "cli/", "gateway/", "providers/", "net/", "replay/", "test_"),
-    )
-]
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """It begins first, so that all workers end together: a file is one worker's."""
-    items.sort(key=lambda item: _turn_of(item.nodeid))
-
-
-def _turn_of(name: str) -> int:
-    return next((turn for turn, place in enumerate(LONG) if name.startswith(place)), len(LONG))
+    items[:] = in_turn(items)
 
 
 def pytest_collection_finish() -> None:
@@ -72,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shortened: `make torture` does more of it; see effort.py")
     config.addinivalue_line("markers", "may_hold_keys(*names): the files of a test in which its keys may lie open")
     EAR.listen()
+    begin_elsewhere(config)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in `make test &`: what tests begin would never hear it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
