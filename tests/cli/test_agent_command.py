@@ -428,3 +428,12 @@ class TestWordsThatThereAreNot:
         assert ran.out.startswith("There is no /context. ")
         assert model.calls == 0
         assert (await person.run("agent", "-m", "/etc/hosts is broken")).out == "a path\n"
+
+
+async def test_where_stdout_has_few_letters_an_answer_is_shown_with_those_that_it_has(
+    person: Person, model: ModelServer
+):
+    model.play([Say("a → b")])
+    person.environment["PYTHONIOENCODING"] = "ascii"
+    ran = await person.run("-m", "hi")
+    assert (ran.status, ran.out, ran.err) == (0, "a \\u2192 b\n", "")

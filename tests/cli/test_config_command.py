@@ -287,3 +287,16 @@ class TestModelNames:
         assert (
             "(brand-new is in no table of openai's models: `everloop models test openai/brand-new` tries it)" in ran.err
         )
+
+
+async def test_what_would_keep_everloop_from_opening_is_not_written_unless_something_does_already(person: Person):
+    (person.home / "skills").mkdir(parents=True)
+    for key, value, told in (
+        ("tools.disabled", "shel", "there is no tool 'shel'"),
+        ("workspace", str(person.home), "where everloop keeps its own files"),
+    ):
+        ran = await person.run("config", "set", key, value)
+        assert (ran.status, ran.out, told in ran.err, is_one_plain_sentence(ran.err)) == (1, "", True, True)
+    assert not (person.home / "config.toml").exists()
+    (person.home / "config.toml").write_text('[tools]\ndisabled = ["shel"]\nplugins = ["wheather"]\n')
+    assert (await person.run("config", "unset", "tools.disabled")).status == 0  # one after the other

@@ -16,6 +16,9 @@ from tests.cli.test_models_command import LOCAL, files_with, nowhere
 from tests.cli.test_service_command import manager, orders_in
 from tests.effort import in_full
 
+from everloop.app.onboarding import provider_called
+from everloop.providers.keys import Keys
+from everloop.providers.offered import offered
 from everloop.settings import load
 from everloop.testing import Call, Say, Shown, Wait
 from everloop.testing.model_server import ModelServer
@@ -44,11 +47,9 @@ def person(person: Person, nowhere: str, model: ModelServer) -> Person:
 QUESTIONS = (
     ("Number [", "SERVER"),
     ("Its address", "ADDRESS"),
-    ("The key of custom", KEY),
-    ("Which model, by number or name [1]", ""),
+    ("The key of this server", KEY),
     ("What are you called [owner]", "Ann"),
-    ("Write these files, to begin with? [Y/n]", ""),
-    ("Set a password for the page? [y/N]", "y"),
+    ("opens it. [y/N]", "y"),
     ("The new password", PASSWORD),
     ("Once more", PASSWORD),
     ("or none [none]", ""),
@@ -60,7 +61,7 @@ async def answer(seat: AtTerminal, model: ModelServer, questions: tuple[tuple[st
     for question, said in questions:
         await seat.sees(question)
         number = await _number_of_own_server(seat) if said == "SERVER" else ""
-        seat.type({"SERVER": number, "ADDRESS": model.url.removesuffix("/v1")}.get(said, said))
+        seat.type({"SERVER": number, "ADDRESS": model.url.removeprefix("http://").removesuffix("/v1")}.get(said, said))
 
 
 async def _number_of_own_server(seat: AtTerminal) -> str:
@@ -110,9 +111,9 @@ async def test_ctrl_c_at_each_question_leaves_what_was_finished_and_says_so(
         shown = seat.raw.decode().replace("\r\n", "\n")
         assert seat.state() == seat.before
     told = shown[shown.rindex("\nWritten: ") :]
-    done = at > 3
+    done = at > 2
     assert (person.home / "config.toml").exists() == ("agents.defaults.model" in told) == done
-    assert ("your name: Ann" in told, "the model" in told.partition("Not done")[2]) == (at > 4, not done)
+    assert ("your name: Ann" in told, "the model" in told.partition("Not done")[2]) == (at > 3, not done)
     assert "Not done: " in told
     assert "the service." in told
     assert "Traceback" not in shown
@@ -122,7 +123,7 @@ async def test_ctrl_c_while_the_model_is_asked_keeps_nothing(person: Person, mod
     gate = asyncio.Event()
     model.play([Wait(gate), Say("too late")])
     async with AtTerminal(person, "onboard") as seat:
-        await answer(seat, model, QUESTIONS[:4])
+        await answer(seat, model, QUESTIONS[:3])
         await model.called(1)
         seat.process.send_signal(signal.SIGINT)
         assert await seat.ends() == 130
@@ -145,11 +146,11 @@ async def test_run_again_it_shows_what_is_set_and_changes_nothing(person: Person
     before = (person.home / "config.toml").read_bytes()
     async with AtTerminal(person, "onboard") as seat:
         await seat.sees("1  keep custom/scripted")
-        for question in ("Number [1]", "called [owner]", "page? [y/N]", "[none]", "service? [y/N]"):
+        for question in ("Number [1]", "called [owner]", "opens it. [y/N]", "[none]", "service? [y/N]"):
             await seat.sees(question)
             seat.type("")
         assert await seat.ends() == 0
-        assert "Written: nothing had to be." in seat.raw.decode()
+        assert "Nothing had to be written." in seat.raw.decode()
     again = await person.run("onboard", "--yes", "--json")
     assert msgspec.json.decode(again.out)["written"] == []
     assert (person.home / "config.toml").read_bytes() == before
@@ -157,7 +158,7 @@ async def test_run_again_it_shows_what_is_set_and_changes_nothing(person: Person
 
 async def test_killed_in_the_middle_what_was_finished_stays_and_the_rest_goes_on(person: Person, model: ModelServer):
     async with AtTerminal(person, "onboard") as seat:
-        await answer(seat, model, QUESTIONS[:6])
+        await answer(seat, model, QUESTIONS[:4])
         await seat.sees("Set a password")
         seat.process.send_signal(signal.SIGKILL)
         await seat.process.wait()
@@ -208,9 +209,13 @@ async def test_a_wrong_key_at_a_terminal_can_be_typed_again(person: Person, mode
         await seat.sees("Number [")
         seat.type(await _number_of_own_server(seat))
         await seat.sees("Its address")
+        seat.type("models.example.org")
+        await seat.sees("'models.example.org' is no address")
         seat.type(url)
-        await seat.sees("The key of custom")
+        await seat.sees("The key of this server")
         seat.type("sk-wrong")
+        await seat.sees("(Enter: something else)")
+        seat.type("")
         await seat.sees("Choose again? [Y/n]")
         seat.type("")
         await answer(seat, model, QUESTIONS)
@@ -280,14 +285,12 @@ async def test_a_key_of_the_environment_is_found_and_another_provider_is_asked_f
         await seat.sees("another provider")
         number = next(line.split()[0] for line in seat.raw.decode().splitlines() if "another provider" in line)
         for question, said in (
-            *(("Number [1]", number), ("Which [openai]", "grok"), ("did you mean groq", ""), ("again? [Y/n]", "")),
-            *(("Number [1]", number), ("Which [openai]", "groq"), ("key of groq, which is not shown: ", KEY)),
-            *(("Which model", ""), ("called [owner]", "")),
+            *(("Number [1]", number), ("Which [openai]", "qroq"), ("did you mean groq?)", "Groq")),
+            *(("key of groq, which is not shown: ", KEY), ("called [owner]", "")),
         ):
             await seat.sees(question)
-            if said or question != "did you mean groq":
-                seat.type(said)
-        await seat.sees("Write these files")
+            seat.type(said)
+        await seat.sees("Set a password")
         seat.process.send_signal(signal.SIGINT)
         assert await seat.ends() == 130
     assert model.requests[-1].headers["Authorization"] == f"Bearer {KEY}"
@@ -345,7 +348,7 @@ async def test_a_channel_is_set_up_with_a_live_test_and_a_refused_one_can_be_lef
     given = ("--address", model.url, "--model", "scripted", "--yes")
     assert (await person.run("onboard", *given)).status == 0
     async with Cage().open() as cage, AtTerminal(person, "onboard") as seat:
-        for question in ("Number [1]", "called [owner]", "page? [y/N]"):
+        for question in ("Number [1]", "called [owner]", "opens it. [y/N]"):
             await seat.sees(question)
             seat.type("")
         for token in ("wrong-canary-0001", TOKEN):
@@ -376,3 +379,11 @@ async def test_the_first_chat_in_an_empty_home_names_it_once(person: Person, mod
             seat.send("\x04")
             assert await seat.ends() == 0
             assert ("Nothing is set up here yet" in seat.raw.decode()) == is_told
+
+
+def test_a_provider_is_known_by_its_name_and_by_what_people_call_it():
+    offers = offered(Keys({}, {}, {}, Path()))
+    typed = ("openai", "Claude", "google", "grok", "Groq", "Hugging Face", "github", "z.ai", "")
+    assert [found and found.name for found in (provider_called(word, offers) for word in typed)] == [
+        *("openai", "anthropic", "gemini", "xai", "groq", "huggingface", "github", None, None)
+    ]

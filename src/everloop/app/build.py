@@ -179,11 +179,8 @@ class Builder:
         results = min(longest, READ_BY_SMALL) if choice.model.compact else longest
         toolset = self._tools(settings, results)
         kits = self._made_kits = self._kits(settings, results, toolset)
-        known = {tool.spec.name: tool.spec for tool in (*toolset.tools, *self._tools_given)}
-        servers = settings.tools.mcp_servers
-        await self.mcp.follow(servers, {*known, *toolset.built_in})
-        comes_and_goes = bool(self._sources or servers)
-        check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=comes_and_goes)
+        known = self._check_guests(settings, toolset)
+        await self.mcp.follow(settings.tools.mcp_servers, {*known, *toolset.built_in})
         if self.prompt_files is None or self.memory is None:
             files, ended = self._storage.files, toolset.commands.ended
             self.prompt_files = watched_files(self.own, settings, self._store, files, ended)
@@ -235,19 +232,13 @@ class Builder:
         """Raises SettingsError for what would keep the house from opening the next time."""
         from ..gateway.transport.listen import check_listen
         from ..gateway.transport.tls import tls_context
-        from ..net.proxy import Proxy
-        from ..telemetry.target import target_of
 
-        place, workspace = settings.gateway, workspace_of(settings, self._home)
+        place = settings.gateway
         check_listen(place)
         tls_context(place, self._home)
-        Proxy(settings.tools.exec.network)
-        target_of(settings.telemetry.otlp_endpoint, {}, {}, "")
-        if settings.store.url and not settings.store.url.startswith(("postgresql://", "postgres://")):
-            raise SettingsError("store.url must begin with postgresql://, or be empty for SQLite in the home")
+        check_settings(settings, self._home)
         try:
-            check_workspace(workspace, self._home)
-            make_workspace(workspace)
+            make_workspace(workspace_of(settings, self._home))
         except (OSError, ValueError) as error:
             raise SettingsError(f"workspace cannot be used ({getattr(error, 'strerror', error)})") from error
         try:
@@ -256,6 +247,19 @@ class Builder:
         except (OSError, TypeError, ValueError) as error:
             why = getattr(error, "strerror", error)
             raise SettingsError(f"gateway.host: nobody can listen there ({why})") from error
+
+    def rehearse(self, settings: Settings) -> None:
+        """What `make` would follow of them, without a model and with nothing kept of it. Raises SettingsError."""
+        check_settings(settings, self._home)
+        toolset = self._tools(settings, settings.agents.defaults.tool_result_max_chars)
+        self._check_guests(settings, toolset)
+        personas_of(settings)
+
+    def _check_guests(self, settings: Settings, toolset: Toolset) -> dict[str, ToolSpec]:
+        known = {tool.spec.name: tool.spec for tool in (*toolset.tools, *self._tools_given)}
+        comes_and_goes = bool(self._sources or settings.tools.mcp_servers)
+        check_guest_tools(settings.users.guest_tools, known, toolset.built_in, comes_and_goes=comes_and_goes)
+        return known
 
     async def keys(self, settings: Settings) -> Keys:
         return await keys_of(self._home, settings, self.vault)
@@ -351,6 +355,21 @@ class Builder:
             warming = self._supervisor.start("warm-up", model.warm, once=True)  # it loads while the person types
             self._stack.push_async_callback(warming.end)
         return ChosenModel(model, HouseModels(presets, now), library, presets)
+
+
+def check_settings(settings: Settings, home: Path) -> None:
+    """Raises SettingsError for values that each look right, and that no house could be opened with."""
+    from ..net.proxy import Proxy
+    from ..telemetry.target import target_of
+
+    Proxy(settings.tools.exec.network)
+    target_of(settings.telemetry.otlp_endpoint, {}, {}, "")
+    if settings.store.url and not settings.store.url.startswith(("postgresql://", "postgres://")):
+        raise SettingsError("store.url must begin with postgresql://, or be empty for SQLite in the home")
+    try:
+        check_workspace(workspace_of(settings, home), home)
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"workspace cannot be used ({getattr(error, 'strerror', error)})") from error
 
 
 def _nobody() -> "McpClient":

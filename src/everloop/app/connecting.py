@@ -126,7 +126,7 @@ class ProviderProbe:
         what is kept for the one is never sent to the other."""
         now = self._library.settings
         if address:
-            _check_address(address)
+            check_address(address)
         if provider not in HOSTS and provider not in now.providers.accounts:
             raise unknown_provider(provider, now.providers.accounts)
         if provider != OWN or not address:
@@ -216,7 +216,8 @@ def _with_address(settings: Settings, name: str, address: str) -> Settings:
     return replace(settings, providers=replace(settings.providers, accounts={**accounts, name: account}))
 
 
-def _check_address(address: str) -> None:
+def check_address(address: str) -> None:
+    """Raises EverloopError for what is none."""
     try:
         parts = urlsplit(address)
         fine = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1)

@@ -2,7 +2,8 @@
 asks questions in between holds nothing open; and each writes all that it says or nothing."""
 
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,7 +24,7 @@ from ..settings.editor import SettingsDraft, SettingsEditor, version_of
 from ..settings.rows import SettingsRow
 from ..settings.template import begun_file
 from ..tools.bootstrap import FILES, make_workspace
-from .connecting import USUAL, LookedAt, ProviderProbe
+from .connecting import USUAL, LookedAt, ProviderProbe, check_address
 from .destinations import check_destinations
 from .models import keys_of, open_models
 from .opening import opened_home
@@ -41,7 +42,9 @@ __all__ = [
     "EMBEDDED",
     "HomeSetup",
     "ModelPick",
+    "OfferedProvider",
     "Surroundings",
+    "check_address",
     "embedded_is_here",
     "found_address",
     "give_password",
@@ -50,7 +53,9 @@ __all__ = [
     "look_around",
     "look_at_home",
     "name_owner",
+    "provider_called",
     "try_pick",
+    "whole_address",
     "write_starting_files",
 ]
 
@@ -100,6 +105,19 @@ async def look_around() -> Surroundings:
         offers = offered(library.keys, frozenset(library.logins))
     without = "" if find_spec("xllamacpp") else "install everloop with the extra [local] for it"
     return Surroundings(rows[USUAL], uses[0].model, uses[0].why, hosts, offers, without)
+
+
+def provider_called(word: str, offers: Sequence[OfferedProvider]) -> OfferedProvider | None:
+    """The one that somebody means who types its name or a word of its title, as Claude or Grok."""
+    word = word.lower()
+    called = {part: each for each in reversed(offers) for part in re.findall(r"[\w.]+", each.title.lower())}
+    titled = {each.title.lower(): each for each in offers}
+    return {**called, **titled, **{each.name: each for each in offers}}.get(word)
+
+
+def whole_address(typed: str) -> str:
+    """What people type for a server of this machine has no scheme."""
+    return f"http://{typed}" if re.match(r"(localhost|127\.[\d.]+|\[::1\])(:|/|$)", typed) else typed
 
 
 async def list_models(provider: str, address: str = "", key: str = "") -> LookedAt:

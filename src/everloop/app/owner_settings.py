@@ -7,10 +7,12 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..errors import SettingsError, StoreError
+from ..settings import Settings
 from ..settings.editor import Edition, SettingsDraft, SettingsEditor
 from .live import taken_over
-from .opening import opened_home
+from .opening import OpenHome, opened_home
 from .reconfigure import waiting_in
+from .rehearsal import opening_fault
 from .settings_writing import write_noted
 
 
@@ -25,7 +27,7 @@ class SettingsWritten(Struct, frozen=True):
 
 async def write_settings(book: SettingsEditor, draft: SettingsDraft, home: Path) -> SettingsWritten:
     """A store that cannot be opened keeps nobody from the settings that would mend it. Raises SettingsMoved,
-    HomeError, StoreError."""
+    HomeError, StoreError; SettingsError for what would keep the house from opening."""
     before, unnoted = _edition_before(book), ""
     async with AsyncExitStack() as stack:
         try:
@@ -34,6 +36,7 @@ async def write_settings(book: SettingsEditor, draft: SettingsDraft, home: Path)
             unnoted = str(error)
             await asyncio.to_thread(book.write, draft)
         else:
+            await _check_opening(opened, draft.edition.settings)
             await write_noted(book, draft, opened.store)
     if before is None:
         return SettingsWritten([], [], unnoted)
@@ -41,6 +44,13 @@ async def write_settings(book: SettingsEditor, draft: SettingsDraft, home: Path)
     wanted, now = draft.edition.settings, before.settings
     changed = waiting_in(rows, wanted, now)
     return SettingsWritten(changed, waiting_in(rows, wanted, taken_over(now, wanted)), unnoted)
+
+
+async def _check_opening(opened: OpenHome, wanted: Settings) -> None:
+    """Where it would not open as it is, one thing is mended after the other. Raises SettingsError."""
+    fault = await opening_fault(opened, wanted)
+    if fault and not await opening_fault(opened, opened.settings):
+        raise SettingsError(fault)
 
 
 def _edition_before(book: SettingsEditor) -> Edition | None:

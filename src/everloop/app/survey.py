@@ -58,13 +58,13 @@ async def find_uses(library: ModelLibrary) -> list[Use]:
     voice messages and reading aloud are."""
     presets = Presets(library.settings, library.models)
     asked = presets.asked("")
-    spares = [await _find_use(library, "fallback", presets.asked(name).model) for name in asked.fallbacks or ()]
+    spares = [await find_use(library, "fallback", presets.asked(name).model) for name in asked.fallbacks or ()]
     purposes = [("small", presets.small), ("embeddings", presets.embedding)]
-    others = [await _find_use(library, role, presets.asked(name).model) for role, name in purposes if name]
+    others = [await find_use(library, role, presets.asked(name).model) for role, name in purposes if name]
     heard, read = library.settings.voice.model, library.settings.speech.model
     spoken = [await _find_audio("voice", heard, presets.transcriber)] if heard else []
     aloud = [await _find_audio("speech", read, presets.speech_maker)] if read else []
-    return [await _find_use(library, "default", asked.model), *spares, *others, *spoken, *aloud]
+    return [await find_use(library, "default", asked.model), *spares, *others, *spoken, *aloud]
 
 
 async def _find_audio(role: str, name: str, find: Callable[[], Awaitable[Transcriber | SpeechMaker | None]]) -> Use:
@@ -75,7 +75,7 @@ async def _find_audio(role: str, name: str, find: Callable[[], Awaitable[Transcr
         return Use(role, name, str(error))
 
 
-async def _find_use(library: ModelLibrary, role: str, name: str) -> Use:
+async def find_use(library: ModelLibrary, role: str, name: str) -> Use:
     try:
         if role == "embeddings":
             return Use(role, (await library.models.embedder(name)).name)

@@ -1,6 +1,7 @@
 """What the settings of all channels have in common: how they are read, and what is said of those that are wrong. No
 value is ever repeated: it may be a secret."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
@@ -33,6 +34,8 @@ def read_settings(channel: str, values: Mapping[str, Any], form: type[Chosen]) -
         place = f".{where.strip('`').removeprefix('$.')}" if where else ""
         choice = _choice(form, place.removeprefix("."))
         wrong = f" is {choice}" if choice else f": {said.partition(', got')[0]}"
+        if missing := re.fullmatch(r"Object missing required field `(\w+)`", said):
+            wrong = f".{missing[1]} is missing"
         raise SettingsError(f"channels.{channel}{place}{wrong}") from None
 
 

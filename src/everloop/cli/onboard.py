@@ -5,6 +5,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
@@ -131,33 +132,52 @@ class Onboarding:
         setup = run_loop(onboarding.look_at_home())
         if not setup.missing or not (self._interview.attended or self._given.yes):
             return
-        is_new = not setup.workspace.exists()
         missing = ", ".join(setup.missing)
-        self._terminal.note(f"The agent is told what stands in {missing} of {setup.workspace}.")
-        if self._interview.agree("Write these files, to begin with?", is_new):
-            onboarding.write_starting_files(setup)
-            self._note(f"{missing} in {setup.workspace}")
+        if setup.workspace.exists() and not self._agrees_to_files(missing, setup.workspace):
+            return
+        onboarding.write_starting_files(setup)
+        self._note(f"{missing} in {setup.workspace}, which tell the agent who it is and how you want it to work")
+
+    def _agrees_to_files(self, missing: str, workspace: Path) -> bool:
+        self._terminal.note(
+            f"In {workspace} there is no {missing}. They tell the agent who it is, and how you want it."
+        )
+        return self._interview.agree("Write them, to begin with?", False)
 
     def _ask_password(self) -> None:
         if name := self._given.password_env:
             if name not in os.environ:
                 raise EverloopError(f"the environment variable {name} is not set")
-            password = os.environ[name]
+            run_loop(onboarding.give_password(os.environ[name]))
         else:
             has_one = run_loop(onboarding.look_at_home()).has_password
-            told = "The page has a password. Set another?" if has_one else "Set a password for the page?"
-            if not self._interview.agree(told, False):
+            told = (
+                "The page in the browser has a password. Set another?"
+                if has_one
+                else "Set a password for the page in the browser? Without one, a link that is printed opens it."
+            )
+            if not self._interview.agree(told, False) or not self._gave_password():
                 return
-            password = self._interview.unseen("The new password")
-            if self._interview.unseen("Once more") != password:
-                raise EverloopError("these are two different ones; the password was not changed")
-        run_loop(onboarding.give_password(password))
         self._note("the password of the page")
+
+    def _gave_password(self) -> bool:
+        while password := self._interview.unseen("The new password (Enter: none)"):
+            try:
+                if self._interview.unseen("Once more") != password:
+                    raise EverloopError("these are two different ones; the password was not changed")
+                run_loop(onboarding.give_password(password))
+            except EverloopError as error:
+                self._terminal.tell(f"everloop: {error}")
+            else:
+                return True
+        return False
 
     def _ask_channels(self) -> None:
         """Each is tried with a live call before it is kept."""
         if self._interview.attended and (there := run_loop(_set_up())):
             self._terminal.note(f"Set up already: {', '.join(there)}.")
+        elif self._interview.attended:
+            self._terminal.note("By a channel you write to it from elsewhere, as from your phone.")
         while self._interview.attended:
             name = self._interview.text(f"Set up a channel ({', '.join(installed())}), or none", "none")
             if name == "none":
@@ -173,9 +193,11 @@ class Onboarding:
         place = service.place_of()
         stands = run_loop(service.standing(place))
         if stands["installed"] and not self._given.service:
-            self._terminal.note(f"The gateway is a service already: {stands['enabled']}, {stands['active']}.")
+            self._terminal.note(
+                f"Page, channels and schedules run as a service already: {stands['enabled']}, {stands['active']}."
+            )
             return
-        question = "Have the gateway run by itself from now on, as a service?"
+        question = "Have the page, channels and schedules run by themselves from now on, as a service?"
         if self._given.service or self._interview.agree(question, False):
             terminal = Terminal(sys.stderr, sys.stderr) if self._given.json else self._terminal
             run_loop(service.install(place, run_loop(service.service_of("", place)), terminal))
@@ -197,8 +219,8 @@ class Onboarding:
         if self._given.json:
             self._terminal.answer(to_json({**self._told(), "not_done": []}))
             return
-        nothing = "nothing had to be" if not self._failed else "nothing"
-        self._terminal.tell(f"\nWritten: {'; '.join(self._written) or nothing}.")
+        nothing = "Nothing was written." if self._failed else "Nothing had to be written."
+        self._terminal.tell(f"\nWritten: {'; '.join(self._written)}." if self._written else f"\n{nothing}")
         self._terminal.tell(f"{self._model.model or 'Nobody'} answers. What to type next:")
         for command, about in NEXT.items():
             self._terminal.answer(f"  {command:<18}{about}")

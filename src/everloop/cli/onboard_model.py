@@ -2,27 +2,32 @@
 
 import argparse
 import os
+import textwrap
+from collections.abc import Sequence
 from typing import Literal, NoReturn
 
 from msgspec import Struct
 
 from ..app import onboarding
 from ..app.connecting import LookedAt
-from ..app.onboarding import AUTO, EMBEDDED, ModelPick, Surroundings
+from ..app.onboarding import AUTO, EMBEDDED, ModelPick, OfferedProvider, Surroundings
 from ..app.survey import HostRow
 from ..app.trial import TriedOut
-from ..errors import EverloopError, SettingsError
+from ..errors import EverloopError, KeyRefused, SettingsError
 from .interview import Interview
 from .keys import login, typed_unseen
+from .parser import nearest
 from .process import run as run_loop
 from .terminal import Terminal, WrongUse
 from .trial import to_text
 
 SHOWN = 12  # models of a list
-OTHER, OWN_SERVER, KEEP = "another provider, with a key of yours", "a server of your own, by its address", "keep {}"
+OTHER = "another provider, with a key of yours: OpenAI, Anthropic, Google …"
+OWN_SERVER, KEEP = "a server of your own, by its address", "keep {}"
 LOCAL_MODEL = "the embedded model: runs here, private and free, slow{}"
 
-KeyNeed = Literal["kept", "needed", "maybe"]  # what somebody has to type: nothing, a key, or one if there is any
+KeyNeed = Literal["kept", "needed", "maybe", "again"]  # what has to be typed: nothing, a key, one if there is any
+KEY_HINTS = {"maybe": " (Enter: it needs none)", "again": " (Enter: something else)"}
 
 
 class ModelKept(Struct, frozen=True):
@@ -93,33 +98,58 @@ class ModelQuestion:
         if chosen == EMBEDDED:
             return ModelPick(EMBEDDED, "")
         if chosen == OWN_SERVER:
-            return self._with_model("custom", self._interview.text("Its address", "http://127.0.0.1:8080/v1"), "maybe")
+            return self._with_model("custom", self._typed_address(), "maybe")
         return self._other(around) if chosen == OTHER else self._with_model(chosen, "", "kept")
 
+    def _typed_address(self) -> str:
+        while True:
+            address = onboarding.whole_address(self._interview.text("Its address", "http://127.0.0.1:8080/v1"))
+            try:
+                onboarding.check_address(address)
+            except EverloopError as error:
+                self._terminal.tell(f"everloop: {error}")
+            else:
+                return address
+
     def _other(self, around: Surroundings) -> ModelPick:
-        hosted = [each for each in around.offers if each.group == "hosted"]
-        self._terminal.tell("There is: " + ", ".join(each.name for each in hosted))
-        name = self._interview.text("Which", "openai")
-        offer = next((each for each in around.offers if each.name == name), None)
-        if offer and offer.login:
-            run_loop(login(name, self._terminal))
-        needs_key = offer and not offer.login and not offer.ready  # one that there is not says so by itself
-        return self._with_model(name, "", "needed" if needs_key else "kept")
+        titles = ", ".join(each.title for each in around.offers if each.group == "hosted")
+        self._terminal.tell(textwrap.fill(f"There is: {titles}", 100))
+        offer = self._typed_provider(around.offers)
+        if offer.login:
+            run_loop(login(offer.name, self._terminal))
+        return self._with_model(offer.name, "", "kept" if offer.login or offer.ready else "needed")
+
+    def _typed_provider(self, offers: Sequence[OfferedProvider]) -> OfferedProvider:
+        while True:
+            typed = self._interview.text("Which", "openai")
+            if offer := onboarding.provider_called(typed, offers):
+                return offer
+            names = [each.name for each in offers]
+            self._terminal.tell(f"everloop: there is no provider {typed!r}{nearest(typed.lower(), names)}")
 
     def _with_model(self, provider: str, address: str, needs: KeyNeed) -> ModelPick:
         key = "" if needs == "kept" else self._typed_key(provider, needs)
-        looked = run_loop(onboarding.list_models(provider, address, key))
-        return ModelPick(provider, self._model_of(provider, looked), looked.address if address else "", key)
+        while True:
+            try:
+                looked = run_loop(onboarding.list_models(provider, address, key))
+            except KeyRefused as error:
+                self._terminal.tell(f"everloop: {error}")
+                key = self._typed_key(provider, "again")
+            else:
+                return ModelPick(provider, self._model_of(provider, looked), looked.address if address else "", key)
 
     def _typed_key(self, provider: str, needs: KeyNeed) -> str:
-        hint = " (Enter: it needs none)" if needs == "maybe" else ""
-        typed = self._interview.unseen(f"The key of {provider}, which is not shown{hint}")
-        if not typed and needs == "needed":
+        of = "this server" if provider == "custom" else provider
+        typed = self._interview.unseen(f"The key of {of}, which is not shown{KEY_HINTS.get(needs, '')}")
+        if not typed and needs != "maybe":
             raise EverloopError("no key was given")
         return typed
 
     def _model_of(self, provider: str, looked: LookedAt) -> str:
         names = [str(each.name) for each in looked.models]
+        if len(names) == 1:
+            self._terminal.note(f"It has one model: {names[0]}")
+            return names[0]
         shown = [looked.usual, *(name for name in names if name != looked.usual)][:SHOWN] if looked.usual else names
         for number, name in enumerate(shown, 1):
             self._terminal.tell(f"  {number:>2}  {name}")
@@ -143,16 +173,15 @@ class ModelQuestion:
         if given.model in (EMBEDDED, AUTO):
             return ModelPick(given.model, "")
         provider, model = _named(given)
-        key = self._given_key()
+        key, address = self._given_key(), onboarding.whole_address(given.address)
         if model:
-            address = given.address
             if address and not given.skip_test:
                 address = run_loop(onboarding.found_address(provider, address, key))
             return ModelPick(provider, model, address, key)
-        looked = run_loop(onboarding.list_models(provider, given.address, key))
+        looked = run_loop(onboarding.list_models(provider, address, key))
         if not looked.usual:
             raise EverloopError(f"{provider} lists no models; say --model NAME")
-        return ModelPick(provider, looked.usual, looked.address if given.address else "", key)
+        return ModelPick(provider, looked.usual, looked.address if address else "", key)
 
     def _given_key(self) -> str:
         if self._given.key_stdin:

@@ -24,8 +24,8 @@ class Screen:
         self._exact = exact
         self._held = ""  # half the end of a line, if its other half comes with the next piece
         self._below: Below | None = None
-        if not exact and isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # what the terminal has no letter for
+        if isinstance(stream, io.TextIOWrapper) and (not exact or stream.errors == "strict"):
+            stream.reconfigure(errors="backslashreplace")  # what its encoding has no letter for
 
     @classmethod
     def of_answers(cls, stream: TextIO) -> "Screen":

@@ -45,7 +45,7 @@ def layers(
 def file_of(home: Path) -> Path | None:
     """The settings file of a home, if it has one. Raises SettingsError when there are two, or nobody may look."""
     try:
-        found = [path for path in (home / "config.toml", home / "config.json") if path.exists()]
+        found = [path for path in (home / "config.toml", home / "config.json") if path.exists() or path.is_symlink()]
     except OSError as error:
         raise SettingsError(f"the home {home} cannot be read ({error.strerror}): see whose it is") from error
     if len(found) == 2:
@@ -64,6 +64,8 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
+        if path.is_symlink() and not path.exists():
+            raise SettingsError(f"{path} is a link to {path.readlink()}, which is not there") from error
         raise SettingsError(f"{path}: the settings file cannot be read ({error.strerror})") from error
 
 

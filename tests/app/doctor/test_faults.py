@@ -89,11 +89,14 @@ async def test_a_home_that_is_well_has_no_findings_and_is_left_as_it_was(home: D
 
 async def test_a_home_that_is_not_there_yet_is_well_and_is_not_made(alone: pytest.MonkeyPatch, tmp_path: Path):
     home = DoctoredHome(tmp_path / "home", "")
-    assert [each for each in grave(await home.examine()) if each.check != "models"] == []
+    assert [each for each in grave(await home.examine()) if each.check not in ("models", "gateway-port")] == []
     assert not home.path.exists()
 
 
 SETTINGS = """
+[models.deep]
+model = "nohost/x"
+
 [channels.whatsapp]
 token = "x"
 
@@ -105,6 +108,9 @@ comand = "x"
 
 [tools.mcp_servers.absent]
 command = "no-such-program-of-mine"
+
+[tools.mcp_servers.gone]
+url = "http://127.0.0.1:9/mcp"
 
 [schedules]
 timezone = "Europe/Berln"
@@ -119,6 +125,8 @@ IN_THE_SETTINGS = [
     Planted("settings-unused", "advice", "no channel for WhatsApp", "Take it out of the settings"),
     Planted("channels", "broken", "the channel webhook does not work", "everloop channels add webhook"),
     Planted("mcp-servers", "broken", "did you mean command?", "everloop mcp add misspelt"),
+    Planted("mcp-servers", "broken", "the MCP server gone cannot be reached at 127.0.0.1:9", "mcp show gone"),
+    Planted("models", "advice", "the models.deep model 'nohost/x' cannot be had", "models.deep.model"),
     Planted("mcp-servers", "broken", "no-such-program-of-mine of the MCP server absent", "Install it"),
     Planted("mcp-tools", "advice", "no tool of the MCP server absent is allowed", "everloop mcp allow absent"),
     Planted("time-zones", "broken", "'Europe/Berln', which is no time zone", "Europe/Berlin"),
@@ -157,6 +165,11 @@ IN_THE_HOME = [
     Planted("running", "advice", "1 file in", "--fix"),
     Planted("running", "broken", "is frozen", "kill -CONT"),
     Planted("leftovers", "advice", "half-made by a process that was killed", "--fix removes"),
+    Planted("folders", "broken", "views is no folder", "Move it away"),
+    Planted("prompt-files", "broken", "AGENTS.md is no file", "Put a plain file"),
+    Planted("prompt-files", "broken", "USER.md cannot be read as it is (it is not UTF-8", "Save it as UTF-8"),
+    Planted("prompt-files", "advice", "SOUL.md is too long", "20,000 characters"),
+    Planted("home", "broken", "is half restored", "Run it again with the same file"),
     Planted("memory-files", "advice", "both sides of a merge", "everloop memory edit"),
     Planted("skills", "advice", "the skill charts cannot be used: missing: program no-such-plotter", "Install what"),
     Planted("outbox", "advice", "1 answer could not be delivered", "everloop outbox retry"),
@@ -202,6 +215,11 @@ async def test_what_is_wrong_in_the_home_is_found(home: DoctoredHome):
     book.close()
     memory = home.workspace / "memory" / "MEMORY.md"
     memory.write_text("# Memory\n<<<<<<< mine\n- a\n=======\n- b\n>>>>>>> theirs\n")
+    (home.path / "views").touch()
+    (home.workspace / "AGENTS.md").mkdir()
+    (home.workspace / "USER.md").write_bytes(b"\xff\xfe")
+    (home.workspace / "SOUL.md").write_text("x" * 20_001)
+    (home.path / "restoring.json").touch()
     for path, mode in ((home.path, 0o755), (home.config, 0o644), (home.database, 0o644)):
         path.chmod(mode)
     (home.path / "vault.key").chmod(0o644)
@@ -228,7 +246,7 @@ class TestAlone:
         found = grave(await home.examine())
         assert missed([Planted("settings-file", "broken", "did you mean defaults?", "Correct it there")], found) == []
         assert "config.toml, line" in found[0].what
-        assert {each.check for each in found} == {"settings-file", "store"}
+        assert {each.check for each in found} - {"gateway-port"} == {"settings-file", "store"}
 
     async def test_two_settings_files_and_one_that_is_no_toml(self, home: DoctoredHome):
         home.config.write_text("= what")
@@ -237,6 +255,45 @@ class TestAlone:
         (home.path / "config.json").write_text("{}")
         two = Planted("settings-file", "broken", "There are two settings files", "Correct it there")
         assert missed([two], await home.examine()) == []
+
+    @pytest.mark.parametrize(
+        ("setting", "says"),
+        [
+            ("[tools]\ndisabled = ['shel']", "tools.disabled: there is no tool 'shel'"),
+            ("[tools]\nplugins = ['wheather']", "no package brings 'wheather'"),
+        ],
+    )
+    async def test_what_looks_right_and_keeps_the_house_from_opening(self, home: DoctoredHome, setting: str, says: str):
+        home.write_config(setting)
+        followed = Planted("settings-followed", "broken", says, "no gateway opens before")
+        assert missed([followed], await home.examine()) == []
+
+    async def test_a_settings_file_that_is_a_link_to_nothing_is_not_passed_over(self, home: DoctoredHome):
+        home.config.unlink()
+        home.config.symlink_to(home.path / "dotfiles.toml")
+        lost = Planted("settings-file", "broken", "dotfiles.toml, which is not there", "Correct it there")
+        assert missed([lost], await home.examine()) == []
+
+    async def test_a_database_that_is_gone_from_a_home_that_was_used(self, home: DoctoredHome):
+        home.database.unlink()
+        gone = Planted("store", "advice", "everloop.db is not there, but vault.key", "Put it back, or a backup")
+        assert missed([gone], await home.examine()) == []
+
+    async def test_a_copy_whose_log_waits_for_the_next_start_is_not_called_broken(self, home: DoctoredHome):
+        async with process_with(home.path):
+            home.sql("CREATE TABLE mine(x)")
+            copy = home.copy(home.path.with_name("copy"))
+        (copy.path / "everloop.db-shm").unlink()
+        found = await copy.examine()
+        assert missed([Planted("store-wal", "advice", "was left over without its index", "Start it once")], found) == []
+        assert [each.verdict for each in found if each.check == "store"] == ["skipped"]
+
+    async def test_a_log_that_something_else_fills(self, home: DoctoredHome):
+        (home.path / "logs").mkdir()
+        with (home.path / "logs" / "everloop.log").open("wb") as file:
+            file.truncate(3_000_000_000)
+        large = Planted("log", "advice", "everloop.log takes 3,000 MB", "rm ")
+        assert missed([large], await home.examine()) == []
 
     @pytest.mark.parametrize(
         ("setting", "fault"),

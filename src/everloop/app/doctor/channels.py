@@ -1,10 +1,15 @@
 """Checks: channels, what waits to be sent there, MCP servers."""
 
+import asyncio
 import shutil
 import time
 from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from yarl import URL
 
 from ...errors import EverloopError
+from ...net.proxies import find_proxy
 from ...ports.doctor import Diagnosis
 from ...ports.listening import ChannelRow
 from ...ports.mcp import McpPin, McpServer
@@ -13,6 +18,7 @@ from ..channel_desk import ChannelDesk
 from ..channel_status import ChannelStatus
 from ..mcp_servers import servers_of
 from .check import Check, Patient, advice, broken, found_or_fine, many, skipped
+from .network import unreachable
 
 STUCK = 600.0  # seconds that an answer waits, without anybody having given it up
 SHOWN = 3
@@ -86,6 +92,8 @@ async def look_at_servers(patient: Patient) -> Sequence[Diagnosis]:
     assert patient.settings is not None
     servers = await servers_of(patient.settings.tools.mcp_servers, patient.house.vault, patient.environ)
     found = [each for name, server in servers.items() if (each := _wrong(name, server))]
+    asked = [each for each in servers.values() if isinstance(each, McpServer) and each.url]
+    found += [each for each in await asyncio.gather(*(_away(each, patient) for each in asked)) if each]
     return found_or_fine(found, f"MCP servers: {', '.join(servers) or 'none is set up'}")
 
 
@@ -101,6 +109,19 @@ def _wrong(name: str, server: McpServer | str) -> Diagnosis | None:
             "Install it, or name it by its whole path",
         )
     return None
+
+
+async def _away(server: McpServer, patient: Patient) -> Diagnosis | None:
+    address = urlsplit(server.url)
+    if find_proxy(URL(server.url), patient.chosen.net.proxy):
+        return None
+    why = await unreachable(address.hostname or "", address.port or (443 if address.scheme == "https" else 80))
+    if not why:
+        return None
+    return broken(
+        f"the MCP server {server.name} cannot be reached at {address.netloc} ({why})",
+        f"See that it runs and its address is right: everloop mcp show {server.name}; everloop mcp remove takes it out",
+    )
 
 
 async def look_at_pins(patient: Patient) -> Sequence[Diagnosis]:
@@ -134,6 +155,11 @@ CHECKS = (
     Check("channels", "channels: set up rightly, listening, what failed last", look_at_channels, "store"),
     Check("channel-tokens", "with `--live`: platforms take our tokens", try_channels, "store", 120),
     Check("outbox", "answers that were given up, or wait for long to be sent", look_at_outbox, "store"),
-    Check("mcp-servers", "MCP servers are set up rightly, and their programs are there", look_at_servers, "store"),
+    Check(
+        "mcp-servers",
+        "MCP servers are set up rightly; programs are there, addresses answer",
+        look_at_servers,
+        "store",
+    ),
     Check("mcp-tools", "tools of MCP servers that nobody has allowed, or that have changed", look_at_pins, "store"),
 )

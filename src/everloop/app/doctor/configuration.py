@@ -16,7 +16,8 @@ from ...settings.sources import file_of
 from ...store.onlooking import DATABASE
 from ...store.vault import PASSPHRASE
 from ..channels import known
-from .check import Check, Patient, advice, broken, fine, found_or_fine
+from ..rehearsal import opening_fault
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, skipped
 
 PREFIX = "EVERLOOP_"
 OTHERS = ("EVERLOOP_HOME", PASSPHRASE)  # variables that are no settings
@@ -30,6 +31,15 @@ async def look_at_file(patient: Patient) -> Sequence[Diagnosis]:
         return [broken(patient.unread, "Correct it there; nothing starts before")]
     path = file_of(patient.home)
     return fine(f"{path} is understood" if path else "there is no settings file; the defaults count")
+
+
+async def look_at_opening(patient: Patient) -> Sequence[Diagnosis]:
+    """What no look at a single value tells: a workspace that holds the home, a tool or a plugin that there is not."""
+    if not await aside(patient.home.is_dir):
+        return skipped("there is no home yet")
+    if fault := await opening_fault(patient.house, patient.chosen):
+        return [broken(fault, "everloop config edit, or everloop config set; no chat and no gateway opens before")]
+    return fine("everloop would open with these settings")
 
 
 async def look_at_unused(patient: Patient) -> Sequence[Diagnosis]:
@@ -91,6 +101,9 @@ def has_data(home: Path) -> bool:
 
 CHECKS = (
     Check("settings-file", "the settings file can be read and is understood, every key and value", look_at_file),
+    Check(
+        "settings-followed", "workspace, tools, plugins, personas can be had as they are set", look_at_opening, "store"
+    ),
     Check(
         "settings-unused", "what is set and does nothing, as a channel that there is not", look_at_unused, "settings"
     ),

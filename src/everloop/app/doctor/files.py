@@ -16,6 +16,7 @@ from ...settings.sources import file_of
 from ...store.onlooking import DATABASE
 from ...store.vault import KEY_FILE
 from ..channels import is_secret, references_in
+from ..opening import RESTORING
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .configuration import has_data
 
@@ -25,11 +26,12 @@ OTHERS = 0o077
 MOST = 2000  # files that are looked at for their owner
 OLD = 3600.0  # seconds
 HALF_MADE = (f"{DATABASE}.before-*.part*", f"{KEY_FILE}.{'[0-9a-f]' * 16}", "logs/*.erasing")
+MADE = ("run", "files", "views", "logs", "spool", "people", "chats", "skills", "mcp", "models", "personas", "terminals")
 FOREIGN = ("workspace", "people", "chats", "mcp")  # in which commands and people may well have files of others
 
 
 async def look_at_space(patient: Patient) -> Sequence[Diagnosis]:
-    return await aside(_space, _existing(patient.home))
+    return await aside(_space, next(each for each in (patient.home, *patient.home.parents) if each.is_dir()))
 
 
 def _space(folder: Path) -> Sequence[Diagnosis]:
@@ -53,6 +55,17 @@ async def look_at_home(patient: Patient) -> Sequence[Diagnosis]:
 def _home(home: Path, folder: Path) -> Sequence[Diagnosis]:
     if not home.exists() and folder != home and os.access(folder, os.W_OK):
         return fine(f"{home} is not there yet; the first start makes it")
+    if home.is_symlink() and not home.exists():
+        return [
+            broken(f"{home} is a link to {home.readlink()}, which is not there", "Make that folder, or the link anew")
+        ]
+    if os.path.exists(home / RESTORING):
+        return [
+            broken(
+                f"{home} is half restored: everloop backup restore was cut off",
+                "Run it again with the same file, or remove the folder",
+            )
+        ]
     if not folder.is_dir():
         return [broken(f"{folder} is no folder", "Set EVERLOOP_HOME to a folder that is yours")]
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
@@ -69,6 +82,19 @@ def _home(home: Path, folder: Path) -> Sequence[Diagnosis]:
     return fine(f"{home} can be written")
 
 
+async def look_at_folders(patient: Patient) -> Sequence[Diagnosis]:
+    return found_or_fine([*await aside(_spoiled, patient.home)], "the folders of the home can be used")
+
+
+def _spoiled(home: Path) -> Iterator[Diagnosis]:
+    """What everloop makes there when it is first needed, and something else stands in its place."""
+    for folder in (home / name for name in MADE):
+        if os.path.lexists(folder) and not folder.is_dir():
+            yield broken(f"{folder} is no folder", "Move it away; everloop makes the folder when it needs it")
+        elif folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            yield broken(f"{folder} cannot be written by you", f"chmod u+rwx {folder}, or see whose it is")
+
+
 async def look_at_workspace(patient: Patient) -> Sequence[Diagnosis]:
     if not has_data(patient.home) and not patient.chosen.store.url:
         return skipped("nobody has begun yet")
@@ -76,6 +102,8 @@ async def look_at_workspace(patient: Patient) -> Sequence[Diagnosis]:
 
 
 def _workspace(folder: Path) -> Sequence[Diagnosis]:
+    if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        return [broken(f"the workspace {folder} cannot be written by you", f"chmod u+rwx {folder}, or see whose it is")]
     if folder.is_dir():
         return fine(f"the workspace is {folder}")
     if os.path.lexists(folder):
@@ -90,7 +118,7 @@ def _workspace(folder: Path) -> Sequence[Diagnosis]:
 
 
 async def look_at_modes(patient: Patient) -> Sequence[Diagnosis]:
-    if not patient.home.exists():
+    if not patient.home.is_dir():
         return skipped("there is no home yet")
     found = [
         *_open_to_others(patient.home, 0o700, "the home"),
@@ -102,7 +130,7 @@ async def look_at_modes(patient: Patient) -> Sequence[Diagnosis]:
 
 def _open_to_others(path: Path, mode: int, what: str) -> Iterator[Diagnosis]:
     now = _mode_of(path)
-    if now is not None and now & OTHERS:
+    if now is not None and now & OTHERS and path.is_dir() == (mode == 0o700):
         yield advice(
             f"{path} holds {what} and can be read by other users of this machine (mode {now:o})"
             if mode == 0o600
@@ -224,6 +252,7 @@ def _existing(folder: Path) -> Path:
 CHECKS = (
     Check("disk", "room on the disk of the home, in bytes and in files", look_at_space),
     Check("home", "the home is a folder that can be written", look_at_home),
+    Check("folders", "the folders in the home are folders, and can be written", look_at_folders),
     Check("workspace", "the folder of the workspace is there", look_at_workspace),
     Check("file-modes", "the home, the database and files with secrets are open to nobody else", look_at_modes),
     Check("vault-file", "the key file of the vault is its owner's alone", look_at_vault_file),

@@ -1,17 +1,20 @@
 """Checks: which models answer, whether their hosts take the keys, and what is known of them. Nothing that costs is
 asked unless `--live` is given."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from ...errors import EverloopError, ModelMissing, ProviderError
+from ...gateway.transport.listen import is_loopback
 from ...ports.doctor import Diagnosis
 from ...providers.models import ResolvedModel
+from ...settings import Settings
 from ..models import ModelLibrary, open_models
 from ..presets import Presets
-from ..survey import HostRow, Use, find_hosts, find_uses
+from ..survey import HostRow, Use, find_hosts, find_use, find_uses
 from ..trial import trials_of
 from .check import Check, Patient, advice, broken, fine, found_or_fine, skipped
 
@@ -29,14 +32,23 @@ async def library_of(patient: Patient) -> AsyncIterator[ModelLibrary]:
 async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
     async with library_of(patient) as library:
         uses = await find_uses(library)
+        named = [await find_use(library, role, name) for role, name in _named_in(library.settings)]
     found = [_missing(use) for use in uses if use.why]
+    found += [_missing(use) for use in named if use.why]
     names = ", ".join(f"{use.model or 'the embedded model'} ({use.role})" for use in uses)
     return found_or_fine(found, f"models that are used: {names}")
 
 
+def _named_in(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Models that answer when somebody asks for them, or at some place; a preset is named by itself."""
+    yield from ((f"models.{name}", preset.model) for name, preset in settings.models.items())
+    personas = ((f"personas.{name}", persona.model) for name, persona in settings.personas.items())
+    yield from ((role, name) for role, name in personas if name and name not in settings.models)
+
+
 def _missing(use: Use) -> Diagnosis:
     what = f"the {use.role} model {use.model!r} cannot be had: {use.why}"
-    setting = f"{use.role}.model" if use.role in ("voice", "speech") else "agents.defaults"
+    setting = f"{use.role}.model" if use.role in ("voice", "speech") or "." in use.role else "agents.defaults"
     todo = f"everloop models shows what can be asked; the setting is {setting}"
     return broken(what, todo) if use.role == "default" else advice(what, todo)
 
@@ -100,7 +112,7 @@ async def look_at_facts(patient: Patient) -> Sequence[Diagnosis]:
         presets = Presets(library.settings, library.models)
         asked = presets.asked("")
         try:
-            await library.models.look(asked.model)
+            choice = await library.models.look(asked.model)
             model = presets.find("")
         except ModelMissing:
             return skipped("there is no model yet")
@@ -114,14 +126,14 @@ async def look_at_facts(patient: Patient) -> Sequence[Diagnosis]:
                 "Set agents.defaults.context_window to its tokens",
             )
         )
-    if price is None:
+    if price is None and (choice.key or not is_loopback(urlsplit(choice.base).hostname or "")):
         found.append(
             advice(
                 f"nobody knows what {model.name} costs: no budget in money holds, and usage has no cost",
                 f'Set its price, in dollars for a million tokens: [prices."{model.model}"] input = …, output = …',
             )
         )
-    return found_or_fine(found, f"{model.name} reads {window or 0:,} tokens, and its price is known")
+    return found_or_fine(found, f"{model.name} reads {window or 0:,} tokens, and its price is known, or it has none")
 
 
 async def _measured(model: ResolvedModel) -> int | None:
@@ -151,7 +163,12 @@ async def try_answer(patient: Patient) -> Sequence[Diagnosis]:
 
 
 CHECKS = (
-    Check("models", "the default model, fallbacks and those for other purposes can be had", look_at_uses, "store"),
+    Check(
+        "models",
+        "the default model, fallbacks, presets, those of personas and for other purposes can be had",
+        look_at_uses,
+        "store",
+    ),
     Check("hosts", "hosts of models answer and take their keys, local servers too", look_at_hosts, "store", 30),
     Check("model-names", "the models that are used are in the lists of their hosts", look_at_names, "store", 30),
     Check("model-facts", "the window and the price of the default model are known", look_at_facts, "store"),

@@ -14,6 +14,7 @@ from ...ports.doctor import Diagnosis
 from ...ports.memory import DOCUMENTS
 from ...runtime.allotments import Allotments, BudgetLine
 from ...settings import workspace_of
+from ...tools.bootstrap import FILES, LONGEST
 from ...tools.sandbox.view import environment, has_program
 from ..budgets import following
 from ..skills import installed_in
@@ -46,6 +47,8 @@ async def look_at_memory_files(patient: Patient) -> Sequence[Diagnosis]:
 
 
 def _conflicts(folder: Path) -> list[Diagnosis]:
+    if os.path.lexists(folder) and not folder.is_dir():
+        return [broken(f"{folder} is no folder, so nothing that is remembered is written there", "Move it away")]
     return [*_unreadable(folder), *_copies(folder)]
 
 
@@ -77,6 +80,26 @@ def _copies(folder: Path) -> Iterator[Diagnosis]:
                 f"{folder / name} is a copy that a program for synchronising has put there, and is not read",
                 "Take over what is missing in MEMORY.md, then remove it",
             )
+
+
+async def look_at_prompt_files(patient: Patient) -> Sequence[Diagnosis]:
+    folder = workspace_of(patient.chosen, patient.home)
+    found = await aside(lambda: [each for name in FILES if (each := _untold(folder / name))])
+    return found_or_fine(found, "the files that prompts are made of can be read")
+
+
+def _untold(path: Path) -> Diagnosis | None:
+    if not os.path.lexists(path):
+        return None
+    if not path.is_file():
+        return broken(f"{path} is no file, and the agent is told nothing of it", "Put a plain file in its place")
+    try:
+        is_long = path.stat().st_size > 4 * LONGEST or len(path.read_text(encoding="utf-8-sig")) > LONGEST
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        return broken(f"{path} cannot be read as it is ({why})", "Save it as UTF-8, readable by you")
+    told = f"{path} is too long: the agent is told its beginning alone"
+    return advice(told, f"Shorten it to {LONGEST:,} characters") if is_long else None
 
 
 async def look_at_held(patient: Patient) -> Sequence[Diagnosis]:
@@ -193,6 +216,7 @@ async def look_at_audit(patient: Patient) -> Sequence[Diagnosis]:
 CHECKS = (
     Check("vault", "every entry of the vault opens with its key or passphrase", look_at_vault, "store", 30),
     Check("memory-files", "MEMORY.md and HISTORY.md can be read and hold no unsettled merge", look_at_memory_files),
+    Check("prompt-files", "AGENTS.md, SOUL.md and the others can be read, and are short enough", look_at_prompt_files),
     Check("held-changes", "changes of prompt files, memory and skills that wait for a person", look_at_held, "store"),
     Check("embedder", "how facts are found", look_at_embedder, "settings"),
     Check("consolidation", "conversations that have not become memory for long", look_at_consolidation, "store"),

@@ -8,6 +8,7 @@ from ...core.people import OWNER
 from ...errors import EverloopError
 from ...ports.doctor import Diagnosis, RemoveStale
 from ...ports.jobs import JobRow
+from ...ports.log_lines import FILE, FOLDER
 from ...store.holders import start_time
 from ...store.onlooking import Onlooker
 from ..log_tail import read_since
@@ -18,6 +19,7 @@ from .processes import command_of, is_stopped, listener_at, runners_of
 LATE = 600.0  # seconds that a job may be overdue
 DAY = 86_400.0
 BUSY = ".busy-"
+TOO_LARGE = 100_000_000  # bytes of a file of the log
 
 
 async def look_at_run(patient: Patient) -> Sequence[Diagnosis]:
@@ -161,7 +163,16 @@ def _failed(rows: Sequence[JobRow]) -> Iterator[Diagnosis]:
 
 
 async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
-    since = time.time() - DAY
+    since, folder = time.time() - DAY, patient.home / FOLDER
+    if not await aside(folder.is_dir):
+        return fine("nothing was written into a log")
+    if large := await aside(lambda: [path for path in folder.glob(f"{FILE}*") if path.stat().st_size > TOO_LARGE]):
+        return [
+            advice(
+                f"{large[0]} takes {large[0].stat().st_size / 1e6:,.0f} MB, which everloop lets none of them grow to",
+                f"Something else writes there, or it was copied: rm {large[0]}",
+            )
+        ]
     lines = [line for line in await aside(read_since, patient.home, since) if line.level in ("error", "critical")]
     if not lines:
         return fine("the log of the last day holds no error")

@@ -14,6 +14,7 @@ from ...store import onlooking
 from ...store.holders import Holders
 from ...store.onlooking import DATABASE, KNOWN, Onlooker
 from ...store.schema import newer
+from ...store.vault import KEY_FILE
 from ...store.watchdog import writers_of
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, skipped
 from .processes import command_of
@@ -34,11 +35,31 @@ async def look_whether_it_opens(patient: Patient) -> Sequence[Diagnosis]:
                 "Set EVERLOOP_HOME to a folder of this machine, or keep the data in PostgreSQL (store.url)",
             )
         ]
+    database = patient.home / DATABASE
+    if patient.unopened and _waits_for_index(database):
+        return skipped("the file cannot be looked into before its write-ahead log was taken in, see store-wal")
     if patient.unopened:
         return [broken(patient.unopened, _cure_for(patient))]
+    if patient.schema == 0 and not patient.chosen.store.url and (kept := _kept_beside(patient.home)):
+        return [
+            advice(
+                f"{database} is not there, but {', '.join(kept)} of a home that was used: its conversations are gone",
+                "Put it back, or a backup: everloop backup restore FILE; else the next start makes an empty one",
+            )
+        ]
     if patient.schema == 0:
         return fine("there is no store yet; the first start makes it")
     return fine("the store opens")
+
+
+def _waits_for_index(database: Path) -> bool:
+    log, index = (database.with_name(f"{DATABASE}-{kind}") for kind in ("wal", "shm"))
+    return os.path.isfile(database) and os.path.exists(log) and log.stat().st_size > 0 and not os.path.exists(index)
+
+
+def _kept_beside(home: Path) -> list[str]:
+    """What only somebody leaves behind who had conversations."""
+    return [name for name in (KEY_FILE, "files", "views", "history", f"{DATABASE}-wal") if os.path.exists(home / name)]
 
 
 def _cure_for(patient: Patient) -> str:
@@ -114,7 +135,10 @@ async def look_at_wal(patient: Patient) -> Sequence[Diagnosis]:
         )
     if not wal.with_name(f"{DATABASE}-shm").exists():
         found.append(
-            advice(f"{wal} was left over without its index, as by a copy", "Start everloop once: it takes it in")
+            advice(
+                f"{wal} was left over without its index, as by a copy",
+                "Start it once, as by everloop sessions: that takes it in",
+            )
         )
     return found_or_fine(found, f"the write-ahead log has {status.st_size / 1e6:.1f} MB")
 
