@@ -15,11 +15,14 @@ from ..errors import EverloopError, SettingsError
 from ..ports.mcp_rows import McpReview
 from ..readings.visible import in_one_line, visible
 from ..settings.mcp_forms import servers_in
+from ..settings.unused import is_off
 from .mcp_words import EFFECTS, is_sure, tools_table
 from .terminal import Terminal, WrongUse, show_prompt
 
 PASTED = "http://127.0.0.1:8976/callback"
 LOGS_IN = "{name} wants a login before it tells what it offers: it is set up, and then: everloop mcp login {name}"
+LEFT_OFF = "{name}: it is switched off there, and left; to take it over all the same: everloop mcp import {file} {name}"
+REPLACED = "It takes the place of the {name} that is set up, with what was allowed of that, and said of its effects."
 NOT_SET = "Nothing was set up."
 LONGEST_FILE = 1_000_000  # bytes
 
@@ -137,6 +140,9 @@ async def add_from(given: argparse.Namespace, servers: Mapping[str, Any], termin
     failed = 0
     async with open_mcp_desk() as desk:
         for name, table in servers.items():
+            if not given.names and isinstance(table, Mapping) and is_off(dict(table)):
+                terminal.note(LEFT_OFF.format(name=in_one_line(name), file=in_one_line(given.file)))
+                continue
             try:
                 failed += await _set_up(desk, name, table if isinstance(table, Mapping) else {}, given.yes, terminal)
             except WrongUse:
@@ -156,6 +162,8 @@ async def _set_up(desk: McpDesk, name: str, table: Mapping[str, Any], yes: bool,
         table = await desk.setup.install(name, table)
         review = await desk.setup.review(name, table)
         _show(review, terminal)
+        if await desk.is_there(name):
+            terminal.note(REPLACED.format(name=name))
         if not is_sure(f"Set up {in_one_line(name)}{_and_allow(review)}? [y/N] ", yes):
             terminal.answer(NOT_SET)
             return 1

@@ -78,9 +78,18 @@ def difference(before: McpDefinition, after: McpDefinition) -> str:
     lines: list[str] = []
     for path in sorted(was.keys() | now.keys()):
         if was.get(path) != now.get(path):
-            lines += [f"{sign} {path}: {held[path]}" for sign, held in (("-", was), ("+", now)) if path in held]
+            begin = _beginning(was.get(path, ""), now.get(path, ""))
+            held = (("-", was), ("+", now))
+            lines += [f"{sign} {path}: {'…' if begin else ''}{of[path][begin:]}" for sign, of in held if path in of]
     more = [f"… and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     return "\n".join([*(_shown(line) for line in lines[:_LINES]), *more])
+
+
+def _beginning(was: str, now: str) -> int:
+    """Where a long value is shown from: its end is cut, so what is another must stand before that."""
+    pairs = enumerate(zip(was, now, strict=False))
+    alike = next((place for place, (one, other) in pairs if one != other), min(len(was), len(now)))
+    return alike - 80 if alike > _LONGEST_LINE // 2 else 0
 
 
 def _shown(line: str) -> str:
