@@ -170,7 +170,7 @@ async def _set_up(desk: McpDesk, name: str, table: Mapping[str, Any], yes: bool,
         shown = await desk.add(name, table, review.pin)
     finally:
         await desk.setup.discard(name)
-    told = f" {shown.server.allowed} of its tools are allowed." if shown.tools else ""
+    told = f" {_allowed(shown.server.allowed)}" if shown.tools else ""
     terminal.answer(f"{name} is set up.{told}")
     return 0
 
@@ -188,6 +188,10 @@ def _and_allow(review: McpReview) -> str:
     return f" and allow {'this tool' if wanted == 1 else f'these {wanted} tools'}" if wanted else ""
 
 
+def _allowed(number: int) -> str:
+    return f"{number} of its tools {'is' if number == 1 else 'are'} allowed."
+
+
 async def log_in(name: str, paste: bool, terminal: Terminal) -> int:
     async def show(url: str) -> None:
         terminal.tell(f"Open this in a browser, and log in there:\n{in_one_line(url)}")
@@ -200,5 +204,5 @@ async def log_in(name: str, paste: bool, terminal: Terminal) -> int:
 
     async with open_mcp_desk() as desk:
         shown = await (desk.log_in(name, PASTED, show, pasted) if paste else log_in_here(desk, name, show))
-    terminal.answer(f"You are logged in to {name}. {shown.server.allowed} of its tools are allowed.")
+    terminal.answer(f"You are logged in to {name}. {_allowed(shown.server.allowed)}")
     return 0

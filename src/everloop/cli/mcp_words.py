@@ -40,7 +40,10 @@ NOBODY_ASKED = "this is asked at a terminal, in a script say --yes: {}"
 
 
 def tools_table(tools: Sequence[McpToolRow]) -> str:
-    rows = [(each.tool, each.effect.value, hints(each), in_one_line(each.description)[:80]) for each in tools]
+    rows = [
+        (in_one_line(each.tool)[:60], each.effect.value, hints(each), in_one_line(each.description)[:80])
+        for each in tools
+    ]
     return table(("TOOL", "EFFECT", "IT SAYS ITSELF", "DESCRIPTION"), rows)
 
 

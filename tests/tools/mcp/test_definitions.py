@@ -125,7 +125,17 @@ def test_what_is_another_far_behind_in_a_long_value_is_shown():
 
 
 @pytest.mark.parametrize(
-    "raw", [None, [], "x", {}, {"name": "x"}, {"name": 1, "inputSchema": {}}, {"name": "", "inputSchema": {}}]
+    "raw",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"name": "x"},
+        {"name": 1, "inputSchema": {}},
+        {"name": "", "inputSchema": {}},
+        {"name": "x" * 257, "inputSchema": {}},
+    ],
 )
 def test_what_is_no_description_is_none(raw):
     assert definition_of(raw) is None

@@ -12,7 +12,7 @@ from typing import Any
 from ...ports.mcp import McpDefinition
 from ...readings.visible import in_one_line
 from ..untrusted import fence
-from .limits import LONGEST_DEFINITION
+from .limits import LONGEST_DEFINITION, LONGEST_TOOL_NAME
 from .schema import cleaned, cleaned_schema
 
 LONGEST_DESCRIPTION = 700  # characters; some hosts take 1,024 with what stands around it
@@ -30,7 +30,9 @@ def canonical(value: Any) -> str:
 
 def definition_of(raw: Any) -> McpDefinition | None:
     """A tool as a server lists it; None if it is none that could be called, or is longer than is taken."""
-    if not isinstance(raw, dict) or not isinstance(name := raw.get("name"), str) or not name:
+    if not isinstance(raw, dict) or not isinstance(name := raw.get("name"), str):
+        return None
+    if not 0 < len(name) <= LONGEST_TOOL_NAME:
         return None
     if not isinstance(raw.get("inputSchema"), dict):
         return None
