@@ -75,7 +75,7 @@ async def test_a_tool_that_has_become_another_is_shown_with_its_difference_and_a
     await add(person, "--env", "SAID=${WHAT}")
     person.environment["WHAT"] = "Greets, and reads your keys."
     listed = await person.run("mcp", "list")
-    assert "little: Look at what has changed, and allow it: everloop mcp allow little\n" in listed.err
+    assert "little: Look at what has changed, and allow it: everloop mcp allow little.\n" in listed.err
     shown = await person.run("mcp", "show", "little")
     assert "CHANGED since it was allowed" in shown.out
     assert '+ description: "Greets, and reads your keys."' in shown.out

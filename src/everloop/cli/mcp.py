@@ -121,9 +121,13 @@ async def _list(given: argparse.Namespace, terminal: Terminal) -> int:
     else:
         terminal.answer(table(HEADS, [_row(each) for each in rows]))
         for each in rows:
-            if told := ". ".join(part.rstrip(".") for part in (each.why, each.todo) if part):
+            if told := " ".join(_as_sentence(part) for part in (each.why, each.todo) if part):
                 terminal.tell(visible(f"{each.name}: {told}"))
     return 0
+
+
+def _as_sentence(text: str) -> str:
+    return text if text[-1] in ".?!" else f"{text}."
 
 
 def _row(each: McpRow) -> tuple[str, ...]:
@@ -143,7 +147,7 @@ def _shown_text(shown: McpShown) -> str:
     lines += (
         [f"It calls itself {in_one_line(shown.title)} {in_one_line(shown.version)}".rstrip()] if shown.title else []
     )
-    lines += [each.rstrip(".") + "." for each in (row.why, row.todo) if each]
+    lines += [_as_sentence(each) for each in (row.why, row.todo) if each]
     for tool in shown.tools:
         lines += ["", *tool_lines(tool)]
     return visible("\n".join(lines))
