@@ -94,6 +94,13 @@ def test_what_one_has_wrong_is_noted_with_its_place_and_keeps_nothing_from_being
     assert "s3cret" not in found["a"].wrong
 
 
+def test_what_one_has_wrong_is_told_with_the_place_of_the_key_alone(tmp_path: Path):
+    (tmp_path / "config.toml").write_text('[tools.mcp_servers.a]\nurl = "https://x"\ncomand = "y"\n')
+    assert load(tmp_path, {}).tools.mcp_servers["a"].wrong == (
+        f"{tmp_path}/config.toml, line 3: there is no setting tools.mcp_servers.a.comand; did you mean command?"
+    )
+
+
 @pytest.mark.parametrize("kept", [3, "x", ["a"]])
 def test_what_is_no_table_at_all_is_one_server_that_is_wrong(tmp_path: Path, kept: Any):
     assert [*loaded(tmp_path, kept)] == ["*"]

@@ -1,5 +1,6 @@
 """MCP servers as people set them up, look at them, allow, deny, try and remove them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from everloop.app.mcp_desk import McpDesk
 from everloop.app.mcp_opening import open_mcp_desk
 from everloop.core.tool import Effect
 from everloop.errors import EverloopError, McpDown, McpLogin, SettingsError
-from everloop.ports.mcp import McpServer
+from everloop.ports.mcp import McpHealth, McpOffer, McpServer
 from tests.fake_mcp import FakeMcp, described, offering, reading
 
 KEY = "sk-canary-000111222"
@@ -320,6 +321,24 @@ async def test_all_are_checked_side_by_side_and_what_is_wrong_with_one_stands_in
     }
     assert (rows["away"].why, rows["away"].restarts) == ("away does not answer", 2)
     assert "line 5: tools.mcp_servers.bad.command must be text" in rows["bad"].why
+
+
+async def test_a_server_that_does_not_answer_keeps_nobody_from_seeing_all(tmp_path: Path):
+    class Hanging(FakeMcp):
+        async def look(self, server: McpServer) -> McpOffer:
+            self.looked.append(server.name)
+            return await asyncio.get_running_loop().create_future()  # for ever
+
+        def health(self, name: str) -> McpHealth:
+            return McpHealth("starting")
+
+    stand = Desk(tmp_path, Hanging())
+    (tmp_path / "config.toml").write_text('tools.mcp_servers.slow.command = "a"\n')
+    async with stand.open() as desk:
+        impatient = McpDesk(desk._home, desk.setup, desk._mcp, stand.logins, patience=0.0)
+        [row] = await impatient.check()
+    assert (row.state, row.todo) == ("starting", "It has not answered yet. Wait for it: everloop mcp test slow")
+    assert stand.fake.looked == ["slow"]
 
 
 async def test_a_restart_ends_the_connection_and_looks_again(stand: Desk):

@@ -7,7 +7,7 @@ import pytest
 
 from everloop.app.mcp_servers import server_of, without_secrets_of
 from everloop.app.mcp_tables import new_server
-from everloop.app.secrets import keep_secret, kept_secrets
+from everloop.app.secrets import keep_secret, kept_secrets, take_out
 from everloop.settings import load
 from everloop.settings.mcp import McpServerSection
 from everloop.settings.shape import without_secrets
@@ -69,9 +69,26 @@ async def test_an_address_keeps_its_secrets_in_the_vault_too(stand: Desk):
     assert (started.url, started.headers) == (given["url"], given["headers"])
 
 
+async def test_a_server_that_is_removed_takes_no_secret_of_another_along(stand: Desk):
+    """Names may have dots in them: `mcp.a.b.KEY` is a secret of `a.b`, whatever `a` calls its own."""
+    fake = stand.fake
+    fake.offers.update(dict.fromkeys(("a", "a.b", "c"), fake.offers["files"]))
+    async with stand.open() as desk:
+        await added(desk, "a.b", {"command": "x", "env": {"KEY_TOKEN": TOKEN}})
+        await added(desk, "a", {"command": "x", "env": {"b.KEY_TOKEN": PASSWORD, "OWN_TOKEN": HEADER}})
+        await added(desk, "c", {"command": "x", "env": {"KEY_TOKEN": "${vault:mcp.a.OWN_TOKEN}"}})
+        vault = desk._home.vault
+        kept = await take_out(vault, frozenset({"mcp.a.b.KEY_TOKEN"}))
+        assert [*kept.values()] == [TOKEN]
+        before = {*await kept_secrets(vault)}
+        left = await desk.setup.remove("a")
+        after = {*await kept_secrets(vault)}
+    assert (before - after, left) == ({"mcp.a.b_KEY_TOKEN"}, ["mcp.a.OWN_TOKEN"])
+
+
 def test_one_name_for_two_secrets_becomes_two():
     new = new_server("x", {"command": "c", "args": ["--token", "one-canary", "--token", "two-canary"]})
-    assert new.secrets == {"mcp.x.token": "one-canary", "mcp.x.token.2": "two-canary"}
+    assert new.secrets == {"mcp.x.token": "one-canary", "mcp.x.token_2": "two-canary"}
     assert new.command == ("c", "--token", "one-canary", "--token", "two-canary")
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.little_mcp import CODE, COMMAND
 from tests.cli.person import Person, Ran, ended, is_one_plain_sentence
@@ -13,7 +14,10 @@ from tests.cli.test_models_command import files_with
 from tests.tools.mcp.authorization import agree, guarded_server, visit
 
 from everloop.app.records import open_records
+from everloop.cli.mcp_words import tool_lines
+from everloop.core.tool import Effect
 from everloop.ports.mcp_questions import McpFilledIn, McpQuestion
+from everloop.ports.mcp_rows import McpToolRow
 
 KEY = "sk-canary-of-a-server"
 
@@ -40,10 +44,14 @@ async def test_a_server_is_set_up_shown_tried_denied_allowed_and_removed(person:
     asked = await person.run("mcp", "allow", "little")
     assert (asked.status, asked.err.splitlines()[-1]) == (
         2,
-        "everloop: this is asked at a terminal; in a script say --yes",
+        "everloop: this is asked at a terminal, in a script say --yes: Allow greet?",
     )
     allowed = await person.run("mcp", "allow", "little", "--yes", "--effect", "read")
-    assert allowed.out == "Allowed of little: greet\n"
+    assert (
+        allowed.out == "Allowed of little: secret, greet\n"
+    )  # the one whose effect is another by now, and the new one
+    effects = json.loads((await person.run("mcp", "show", "little", "--json", "--offline")).out)["tools"]
+    assert {each["tool"]: each["effect"] for each in effects} == {"secret": "read", "greet": "read"}
     again = await person.run("mcp", "allow", "little", "--yes")
     assert again.out == "All that little offers is allowed already.\n"
     everything = "".join(ran.out + ran.err for ran in (added, listed, tried, keyed, denied, allowed))
@@ -67,7 +75,7 @@ async def test_a_tool_that_has_become_another_is_shown_with_its_difference_and_a
     await add(person, "--env", "SAID=${WHAT}")
     person.environment["WHAT"] = "Greets, and reads your keys."
     listed = await person.run("mcp", "list")
-    assert "little: Look at what has changed, and allow it: everloop mcp allow little\n" in listed.err
+    assert "little: Look at what has changed, and allow it: everloop mcp allow little.\n" in listed.err
     shown = await person.run("mcp", "show", "little")
     assert "CHANGED since it was allowed" in shown.out
     assert '+ description: "Greets, and reads your keys."' in shown.out
@@ -93,12 +101,14 @@ async def test_the_servers_of_another_client_are_set_up_and_one_that_fails_keeps
     servers = {
         "little": {"command": COMMAND[0], "args": ["-c", CODE], "env": {"API_KEY": KEY}, "alwaysAllow": ["greet"]},
         "gone": {"command": "no-such-program-anywhere"},
+        "off": {"command": "no-such-program-anywhere", "disabled": True},
     }
     file = person.home.parent / "claude_desktop_config.json"
     file.write_text(json.dumps({"mcpServers": servers}))
     ran = await person.run("mcp", "import", str(file), "--yes")
     assert (ran.status, ran.out) == (1, "little is set up. 2 of its tools are allowed.\n")
     assert "gone: " in ran.err
+    assert "off: it is switched off there, and left" in ran.err
     assert "Nothing was written" in ran.err
     assert (KEY in (person.home / "config.toml").read_text(), "gone" in (person.home / "config.toml").read_text()) == (
         False,
@@ -107,6 +117,16 @@ async def test_the_servers_of_another_client_are_set_up_and_one_that_fails_keeps
     only = await person.run("mcp", "import", str(file), "other", "--yes")
     file.unlink()  # which holds the key, as those of other clients do
     assert (only.status, is_one_plain_sentence(only.err), "has no server 'other'" in only.err) == (1, True, True)
+
+
+def test_what_a_tool_takes_is_shown_where_its_whole_description_is_not():
+    schema = {"properties": {"city": {}, "unit": {}}, "required": ["city"]}
+    row = McpToolRow(tool="a", name="mcp_x_a", state="allowed", effect=Effect.READ, definition='{"inputSchema": 5}')
+    takes = replace(row, definition=json.dumps({"inputSchema": schema}))
+    assert (tool_lines(takes), tool_lines(row)) == (
+        ["a (mcp_x_a): allowed, read", "  takes: city, [unit]"],
+        ["a (mcp_x_a): allowed, read"],
+    )
 
 
 async def test_a_server_of_the_settings_file_is_seen_by_the_list_and_a_wrong_one_is_told(person: Person):

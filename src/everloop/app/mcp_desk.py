@@ -31,6 +31,7 @@ TODO: Mapping[str, str] = {
     "off": "It is switched off in the settings",
     "wrong": "Mend it in the settings file, or set it up anew with everloop mcp add {name}",
     "login": "Log in: everloop mcp login {name}",
+    "starting": "It has not answered yet. Wait for it: everloop mcp test {name}",
     "waiting": "It is tried again by itself. Try it now: everloop mcp test {name}",
 }
 LOOK_AGAIN = "Look at what has changed, and allow it: everloop mcp allow {name}"
@@ -70,12 +71,15 @@ class McpDesk:
         mcp: HouseMcp,
         logins: Callable[[], McpLogsIn],
         page: Callable[[], PageLogsIn] = _no_page,
+        patience: float = 15.0,
     ) -> None:
+        """`patience` are the seconds that one server may keep those who want to see all of them."""
         self.setup = setup
         self._home = home
         self._mcp = mcp
         self._logins = logins
         self._page = page
+        self._patience = patience
 
     async def is_there(self, name: str) -> bool:
         return name in (await self._sections())
@@ -96,7 +100,7 @@ class McpDesk:
         return await self.show(name)
 
     async def check(self) -> list[McpRow]:
-        """Ask all of them, side by side; what is wrong with one stands in its row."""
+        """Ask all of them, side by side; that one is wrong, or has not answered yet, stands in its row."""
         await asyncio.gather(*(self._meet(server) for server in self._mcp.servers.values()))
         return await self.rows()
 
@@ -266,7 +270,8 @@ class McpDesk:
 
     async def _meet(self, server: McpServer) -> None:
         try:
-            if not await self._mcp.meet(server):
-                await self._mcp.compare(server, self._mcp.offers[server.name])
-        except McpDown:
+            async with asyncio.timeout(self._patience):
+                if not await self._mcp.meet(server):
+                    await self._mcp.compare(server, self._mcp.offers[server.name])
+        except (McpDown, TimeoutError):
             pass  # its health says why

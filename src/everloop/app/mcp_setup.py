@@ -145,8 +145,9 @@ class McpSetup:
         own; returns the names of secrets that stay. Raises EverloopError."""
         async with self._alone:
             section = await self._section(name)
-            named = secrets_named([section])
-            own = sorted(each for each in await kept_secrets(self._home.vault) if is_own(name, each))
+            named, shared = secrets_named([section]), await self._named_beside(name)
+            kept = await kept_secrets(self._home.vault)
+            own = sorted(each for each in kept if is_own(name, each) and each not in shared)
             draft = await asyncio.to_thread(self._book.draft_changes, _gone(name))
             check_alone(name, draft.edition.settings.tools.mcp_servers.get(name), None)
             await self._home.store.note(line_of("mcp.removed", name, {"secrets": own}))
@@ -159,6 +160,11 @@ class McpSetup:
             await self._packages.remove(name)
         await self._changed()
         return sorted(named - set(own))
+
+    async def _named_beside(self, name: str) -> frozenset[str]:
+        """What of the vault other servers refer to."""
+        sections = (await self._settings()).tools.mcp_servers
+        return secrets_named(each for other, each in sections.items() if other != name)
 
     async def _install(self, new: NewServer) -> tuple[tuple[str, ...], str]:
         return await self._packages.install(new.name, new.command, sandbox=new.section.sandbox)

@@ -84,8 +84,8 @@ class _OwnSecrets:
 
     def kept(self, key: str, value: str) -> str:
         """A reference to it. One that is written twice is kept once. Raises EverloopError."""
-        secret, plain = checked_secret(value), re.sub(r"[^A-Za-z0-9_.-]", "_", key)[:40]
-        names = (own_secret(self._server, plain if n == 1 else f"{plain}.{n}") for n in count(1))
+        secret, plain = checked_secret(value), re.sub(r"[^A-Za-z0-9_-]", "_", key)[:40]
+        names = (own_secret(self._server, plain if n == 1 else f"{plain}_{n}") for n in count(1))
         name = next(each for each in names if self.secrets.get(each, secret) == secret)
         self.secrets[name] = secret
         return f"${{{VAULT}{name}}}"
@@ -98,12 +98,13 @@ def _told(text: str, known: Mapping[str, str]) -> str:
 
 
 def own_secret(server: str, key: str) -> str:
-    """The name in the vault of what is a server's own."""
+    """The name in the vault of what is a server's own. A server's name may have dots in it, and `key` none: that of
+    `a.b` is never one of `a`."""
     return f"{_PREFIX}{server}.{key}"
 
 
 def is_own(server: str, secret: str) -> bool:
-    return secret.startswith(own_secret(server, ""))
+    return secret.rpartition(".")[0] == f"{_PREFIX}{server}"
 
 
 def check_alone(name: str, found: McpServerSection | None, wanted: McpServerSection | None) -> None:

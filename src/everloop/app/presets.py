@@ -242,10 +242,11 @@ def _tools_for(window: int, compact: bool, told: Briefing) -> Mapping[str, ToolS
 def _brought(
     window: int, brought: Mapping[str, ToolSpec], tools: Mapping[str, ToolSpec], *, finds: bool
 ) -> Mapping[str, ToolSpec]:
-    """Those of them that there is room for and, unless that is all, what finds the others."""
+    """Those of them that there is room for and, unless that is all, what finds the others. They stand by their names,
+    for what is used most comes first: that one is used more often must not change a prefix that it is in anyway."""
     room = min(int(window * ROOM_FOR_BROUGHT), MOST_FOR_BROUGHT)
     if tokens_of("", brought.values()) <= room:
-        return brought
+        return dict(sorted(brought.items()))
     finders = {name: tools[name] for name in FINDERS if finds and name in tools}
     fits: dict[str, ToolSpec] = {}
     room -= tokens_of("", finders.values())
@@ -254,7 +255,7 @@ def _brought(
         if room < 0:
             break
         fits[name] = spec
-    return {**fits, **finders}
+    return {**dict(sorted(fits.items())), **finders}
 
 
 def filled(preset: Preset, defaults: Defaults) -> Preset:

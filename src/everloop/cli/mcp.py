@@ -121,9 +121,13 @@ async def _list(given: argparse.Namespace, terminal: Terminal) -> int:
     else:
         terminal.answer(table(HEADS, [_row(each) for each in rows]))
         for each in rows:
-            if told := ". ".join(part.rstrip(".") for part in (each.why, each.todo) if part):
+            if told := " ".join(_as_sentence(part) for part in (each.why, each.todo) if part):
                 terminal.tell(visible(f"{each.name}: {told}"))
     return 0
+
+
+def _as_sentence(text: str) -> str:
+    return text if text[-1] in ".?!" else f"{text}."
 
 
 def _row(each: McpRow) -> tuple[str, ...]:
@@ -143,7 +147,7 @@ def _shown_text(shown: McpShown) -> str:
     lines += (
         [f"It calls itself {in_one_line(shown.title)} {in_one_line(shown.version)}".rstrip()] if shown.title else []
     )
-    lines += [each.rstrip(".") + "." for each in (row.why, row.todo) if each]
+    lines += [_as_sentence(each) for each in (row.why, row.todo) if each]
     for tool in shown.tools:
         lines += ["", *tool_lines(tool)]
     return visible("\n".join(lines))
@@ -167,15 +171,20 @@ async def _allow(desk: McpDesk, given: argparse.Namespace, terminal: Terminal) -
 
 
 def _wanted(shown: McpShown, named: Sequence[str], effect: str | None) -> list[McpToolRow]:
-    """What is to be looked at; with an effect, also what is allowed already and was named. Raises EverloopError."""
+    """What is to be looked at; with an effect, also what is allowed already with another. Raises EverloopError."""
     rows = {each.tool: each for each in shown.tools}
     if missing := [name for name in named if name not in rows]:
         raise EverloopError(
             f"{shown.server.name} has no tool {missing[0][:100]!r}; it has: {', '.join(rows) or 'none'}"
         )
-    if not named:
-        return [each for each in rows.values() if each.state in ("changed", "setup", "new")]
-    return [rows[name] for name in named if rows[name].state != "allowed" or effect]
+    if named:
+        return [rows[name] for name in named if rows[name].state != "allowed" or effect]
+    waiting = ("changed", "setup", "new")
+    return [each for each in rows.values() if each.state in waiting or _is_given_another(each, effect)]
+
+
+def _is_given_another(tool: McpToolRow, effect: str | None) -> bool:
+    return bool(effect and tool.state == "allowed" and tool.name and tool.effect.value != effect)
 
 
 async def _deny(desk: McpDesk, given: argparse.Namespace, terminal: Terminal) -> int:
@@ -228,7 +237,7 @@ async def _remove(desk: McpDesk, given: argparse.Namespace, terminal: Terminal) 
     left = await desk.setup.remove(given.name)
     terminal.answer(f"{given.name} is removed, with its tools, its login and its folder.")
     for each in left:
-        terminal.note(f"The secret {each} was not made by `mcp add`, and stays: everloop secrets forget {each}")
+        terminal.note(f"The secret {each} is not its own alone, and stays: everloop secrets forget {each}")
     return 0
 
 

@@ -15,11 +15,14 @@ from ..errors import EverloopError, SettingsError
 from ..ports.mcp_rows import McpReview
 from ..readings.visible import in_one_line, visible
 from ..settings.mcp_forms import servers_in
+from ..settings.unused import is_off
 from .mcp_words import EFFECTS, is_sure, tools_table
 from .terminal import Terminal, WrongUse, show_prompt
 
 PASTED = "http://127.0.0.1:8976/callback"
 LOGS_IN = "{name} wants a login before it tells what it offers: it is set up, and then: everloop mcp login {name}"
+LEFT_OFF = "{name}: it is switched off there, and left; to take it over all the same: everloop mcp import {file} {name}"
+REPLACED = "It takes the place of the {name} that is set up, with what was allowed of that, and said of its effects."
 NOT_SET = "Nothing was set up."
 LONGEST_FILE = 1_000_000  # bytes
 
@@ -137,6 +140,9 @@ async def add_from(given: argparse.Namespace, servers: Mapping[str, Any], termin
     failed = 0
     async with open_mcp_desk() as desk:
         for name, table in servers.items():
+            if not given.names and isinstance(table, Mapping) and is_off(dict(table)):
+                terminal.note(LEFT_OFF.format(name=in_one_line(name), file=in_one_line(given.file)))
+                continue
             try:
                 failed += await _set_up(desk, name, table if isinstance(table, Mapping) else {}, given.yes, terminal)
             except WrongUse:
@@ -156,13 +162,15 @@ async def _set_up(desk: McpDesk, name: str, table: Mapping[str, Any], yes: bool,
         table = await desk.setup.install(name, table)
         review = await desk.setup.review(name, table)
         _show(review, terminal)
+        if await desk.is_there(name):
+            terminal.note(REPLACED.format(name=name))
         if not is_sure(f"Set up {in_one_line(name)}{_and_allow(review)}? [y/N] ", yes):
             terminal.answer(NOT_SET)
             return 1
         shown = await desk.add(name, table, review.pin)
     finally:
         await desk.setup.discard(name)
-    told = f" {shown.server.allowed} of its tools are allowed." if shown.tools else ""
+    told = f" {_allowed(shown.server.allowed)}" if shown.tools else ""
     terminal.answer(f"{name} is set up.{told}")
     return 0
 
@@ -180,6 +188,10 @@ def _and_allow(review: McpReview) -> str:
     return f" and allow {'this tool' if wanted == 1 else f'these {wanted} tools'}" if wanted else ""
 
 
+def _allowed(number: int) -> str:
+    return f"{number} of its tools {'is' if number == 1 else 'are'} allowed."
+
+
 async def log_in(name: str, paste: bool, terminal: Terminal) -> int:
     async def show(url: str) -> None:
         terminal.tell(f"Open this in a browser, and log in there:\n{in_one_line(url)}")
@@ -192,5 +204,5 @@ async def log_in(name: str, paste: bool, terminal: Terminal) -> int:
 
     async with open_mcp_desk() as desk:
         shown = await (desk.log_in(name, PASTED, show, pasted) if paste else log_in_here(desk, name, show))
-    terminal.answer(f"You are logged in to {name}. {shown.server.allowed} of its tools are allowed.")
+    terminal.answer(f"You are logged in to {name}. {_allowed(shown.server.allowed)}")
     return 0

@@ -2,6 +2,9 @@
 
 import sys
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 from ..ports.mcp_rows import McpToolRow
 from ..readings.visible import in_one_line, visible
@@ -33,11 +36,14 @@ HINTS = {
     "idempotentHint": ("can be repeated", ""),
     "openWorldHint": ("reaches others", "stays inside"),
 }
-NOBODY_ASKED = "this is asked at a terminal; in a script say --yes"
+NOBODY_ASKED = "this is asked at a terminal, in a script say --yes: {}"
 
 
 def tools_table(tools: Sequence[McpToolRow]) -> str:
-    rows = [(each.tool, each.effect.value, hints(each), in_one_line(each.description)[:80]) for each in tools]
+    rows = [
+        (in_one_line(each.tool)[:60], each.effect.value, hints(each), in_one_line(each.description)[:80])
+        for each in tools
+    ]
     return table(("TOOL", "EFFECT", "IT SAYS ITSELF", "DESCRIPTION"), rows)
 
 
@@ -57,13 +63,33 @@ def tool_lines(tool: McpToolRow) -> list[str]:
         lines += ["  what has changed:", *(f"  {line}" for line in tool.difference.splitlines())]
     elif tool.definition and tool.state != "allowed":
         lines += [f"  {line}" for line in tool.definition.splitlines()]
+    elif takes := _takes(tool.definition):
+        lines += [f"  takes: {in_one_line(takes)}"]
     return lines
+
+
+def _takes(definition: str) -> str:
+    """What `everloop mcp test` would be given: `city, [unit]`."""
+    try:
+        schema = msgspec.json.decode(definition or "{}", type=_Definition).inputSchema
+    except msgspec.DecodeError:
+        return ""  # a server may say anything: then the whole of it is to be seen with --json
+    return ", ".join(name if name in schema.required else f"[{name}]" for name in schema.properties)
+
+
+class _Schema(msgspec.Struct, frozen=True):
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    inputSchema: _Schema = _Schema()
 
 
 def is_sure(question: str, yes: bool) -> bool:
     if yes:
         return True
     if not sys.stdin.isatty():
-        raise WrongUse(NOBODY_ASKED)
+        raise WrongUse(NOBODY_ASKED.format(visible(question.removesuffix(" [y/N] "))))
     show_prompt(visible(question))
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -100,7 +100,8 @@ def _mcp_server(layer: Layer, values: Any, path: tuple[str, ...]) -> dict[str, A
     except SettingsError as error:
         why = str(error)
     place = layer.place(path)
-    return {"wrong": why if place and why.startswith(place) else f"{place or '.'.join(path)}: {why}"}
+    file = place.partition(", line ")[0]  # the key that is wrong stands in another line than the server does
+    return {"wrong": why if file and why.startswith(file) else f"{place or '.'.join(path)}: {why}"}
 
 
 def _rows(layer: Layer, kind: type[Struct], values: Any, path: tuple[str, ...]) -> list[dict[str, Any]]:

@@ -172,8 +172,8 @@ async def test_a_server_that_crashes_again_and_again_is_begun_ever_later_and_cal
         ("old", "as it should: it has no version of the protocol that is known here"),
         ("wrong-shape", "as it should: its answer is of another shape"),
         ("refuse", "as it should: it answers with error -32000"),
-        ("same-page", "its list has no end: the same page comes again and again"),
-        ("endless-pages", "its list has more than 50 pages"),
+        ("same-page", "the list of the MCP server has no end: the same page comes again and again"),
+        ("endless-pages", "the list of the MCP server has more than 50 pages"),
     ],
 )
 async def test_a_server_that_cannot_be_spoken_with_is_told_so_in_a_sentence(tmp_path, how, why):

@@ -116,8 +116,26 @@ def test_a_difference_is_shown_by_value_with_nothing_that_steers_a_terminal():
     )
 
 
+def test_what_is_another_far_behind_in_a_long_value_is_shown():
+    long = "The same words. " * 100
+    was, now = ({**RAW, "description": f"{long}{end}{long}"} for end in ("Reads.", "Sends your keys."))
+    shown = difference(of(was), of(now))
+    assert ("Reads." in shown, "Sends your keys." in shown, len(shown) < 2200) == (True, True, True)
+    assert all("…" in line[:20] for line in shown.splitlines())
+
+
 @pytest.mark.parametrize(
-    "raw", [None, [], "x", {}, {"name": "x"}, {"name": 1, "inputSchema": {}}, {"name": "", "inputSchema": {}}]
+    "raw",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"name": "x"},
+        {"name": 1, "inputSchema": {}},
+        {"name": "", "inputSchema": {}},
+        {"name": "x" * 257, "inputSchema": {}},
+    ],
 )
 def test_what_is_no_description_is_none(raw):
     assert definition_of(raw) is None

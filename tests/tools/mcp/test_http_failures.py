@@ -271,6 +271,17 @@ async def test_nobody_there_is_a_sentence():
     assert said.endswith("cannot be reached: connection refused.")
 
 
+async def test_a_secret_in_its_address_is_not_told_with_what_is_wrong():
+    async def say(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(404))
+
+    async with saying(say) as (_, origin):
+        url = f"{origin}/mcp?token=sk-canary-123"
+        said = await why_no_connection(url, secrets=frozenset({"sk-canary-123"}))
+        told = await why_no_connection(url, secrets=frozenset({"something else"}))
+    assert ("/mcp?token=[secret 1] (404)" in said, "sk-canary" in said, "sk-canary" in told) == (True, False, True)
+
+
 async def test_a_wrong_path_is_a_sentence():
     async with serving(demo_server().streamable_http_app()) as origin:
         said = await why_no_connection(f"{origin}/nothing")

@@ -53,6 +53,22 @@ async def test_text_is_a_strangers():
     assert await read(TextContent(text="a"), TextContent(text="b")) == Shown(fenced("a\nb"), origin=SOURCE)
 
 
+async def test_a_secret_that_a_server_was_started_with_is_not_told_back():
+    result = CallToolResult(
+        content=[TextContent(text="API_KEY=sk-canary-123 Port 80")], structured_content={"k": "sk-canary-123"}
+    )
+    shown = [
+        await ResultReader("x", None, {"API_KEY": hidden}).of_call(result, CONTEXT)
+        for hidden in ("sk-canary-123", "80")
+    ]
+    assert [each.text for each in shown] == [
+        fenced('API_KEY=[API_KEY] Port 80\n{"k": "[API_KEY]"}'),
+        fenced(
+            'API_KEY=sk-canary-123 Port 80\n{"k": "sk-canary-123"}'
+        ),  # what is shorter than 8 letters is found anywhere
+    ]
+
+
 async def test_structured_content_is_shown_unless_the_text_says_the_same():
     text = TextContent(text='{"b": 1, "a": [2]}')
     assert (await read(text, structured_content={"a": [2], "b": 1})).text == fenced('{"b": 1, "a": [2]}')

@@ -1,15 +1,14 @@
 """Channels: how they stand, and how they are set up. No secret is ever told."""
 
-from collections.abc import Awaitable
-from typing import TypeVar
-
-from ...errors import ChannelDown, ChannelRefused, EverloopError, StoreError, VaultLocked
-from ..http.errors import Refused, sentence
+from ...errors import ChannelDown, ChannelRefused, EverloopError, VaultLocked
+from ..http.errors import Refused
 from .channel_shapes import ChannelList, ChannelRemoved, ChannelSaved, ChannelShown, ChannelTested
 from .ports import ChannelBook
+from .refusals import Refusals
 from .route import ApiAnswer, ApiCall
 
-_Done = TypeVar("_Done")
+_REFUSALS = Refusals((ChannelRefused, "channel_refused"), (ChannelDown, "channel_down"), (VaultLocked, "vault_locked"))
+_done = _REFUSALS.done
 
 
 async def list_channels(call: ApiCall) -> ApiAnswer:
@@ -24,7 +23,7 @@ async def show_channel(call: ApiCall) -> ApiAnswer:
     try:
         setup, login = desk.setup(name), desk.login_fields(name)
     except EverloopError as error:
-        raise _refused(error) from error
+        raise _REFUSALS.refused(error) from error
     return ChannelShown(row, list(setup.steps), list(setup.fields), list(login))
 
 
@@ -61,23 +60,3 @@ def _check_references(values: dict[str, str]) -> None:
     for key, value in values.items():
         if "${" in value:
             raise Refused(409, "setting_refused", f"{key} has a ${{…}} in it, which can only be written in the file.")
-
-
-async def _done(deed: Awaitable[_Done]) -> _Done:
-    try:
-        return await deed
-    except StoreError:
-        raise
-    except EverloopError as error:
-        raise _refused(error) from error
-
-
-def _refused(error: EverloopError) -> Refused:
-    match error:
-        case ChannelRefused():
-            return Refused(409, "channel_refused", sentence(error))
-        case ChannelDown():
-            return Refused(409, "channel_down", sentence(error))
-        case VaultLocked():
-            return Refused(409, "vault_locked", sentence(error))
-    return Refused(409, "setting_refused", sentence(error))

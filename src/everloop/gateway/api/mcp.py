@@ -1,14 +1,13 @@
 """MCP servers: how they stand, how one is set up, and what of them is allowed. No secret is ever told."""
 
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from ...core.tool import Effect
-from ...errors import EverloopError, McpDown, McpLogin, StoreError, ToolError, VaultLocked
+from ...errors import EverloopError, McpDown, McpLogin, ToolError, VaultLocked
 from ...ports.tools import Shown
-from ..http.errors import Refused, sentence
+from ..http.errors import Refused
 from .mcp_ports import McpBook
 from .mcp_shapes import (
     McpDetail,
@@ -20,9 +19,13 @@ from .mcp_shapes import (
     McpTested,
     McpValues,
 )
+from .refusals import Refusals
 from .route import ApiAnswer, ApiCall
 
-_Done = TypeVar("_Done")
+_REFUSALS = Refusals(
+    (McpLogin, "mcp_login"), (McpDown, "mcp_down"), (ToolError, "mcp_refused"), (VaultLocked, "vault_locked")
+)
+_done = _REFUSALS.done
 
 
 async def list_servers(call: ApiCall) -> ApiAnswer:
@@ -98,29 +101,7 @@ async def _values(desk: McpBook, name: str, given: McpValues, install: bool) -> 
     try:
         question = desk.setup.question(name, values)
     except EverloopError as error:
-        raise _refused(error) from error
+        raise _REFUSALS.refused(error) from error
     if question and not install:
         raise Refused(409, "install_first", question)
     return await _done(desk.setup.install(name, values))
-
-
-async def _done(deed: Awaitable[_Done]) -> _Done:
-    try:
-        return await deed
-    except StoreError:
-        raise
-    except EverloopError as error:
-        raise _refused(error) from error
-
-
-def _refused(error: EverloopError) -> Refused:
-    match error:
-        case McpLogin():
-            return Refused(409, "mcp_login", sentence(error))
-        case McpDown():
-            return Refused(409, "mcp_down", sentence(error))
-        case ToolError():
-            return Refused(409, "mcp_refused", sentence(error))
-        case VaultLocked():
-            return Refused(409, "vault_locked", sentence(error))
-    return Refused(409, "setting_refused", sentence(error))

@@ -8,6 +8,7 @@ import msgspec
 from ...errors import AnswerTooLarge, EverloopError, HostHungUp, HostUnreachable, McpLogin, ProviderError
 from ...ports.mcp import McpServer
 from .failures import FailureKind, WireFailure
+from .hidden import without_secrets
 from .transport import EVENTS
 
 _JSON = "application/json"
@@ -52,21 +53,23 @@ def _judge_content(server: McpServer, response: httpx2.Response) -> WireFailure 
     if kind in (_JSON, EVENTS):
         return None
     said = f"with {kind[:60]!a}" if kind else "without saying what it is,"
+    place = without_secrets(server, server.url)
     return WireFailure(
-        "lost", f"{server.name} answers {said} in place of JSON: check that its address ({server.url}) is that of MCP."
+        "lost", f"{server.name} answers {said} in place of JSON: check that its address ({place}) is that of MCP."
     )
 
 
 def _reason(server: McpServer, response: httpx2.Response) -> str:
+    place = without_secrets(server, server.url)
     match response.status_code:
         case 401:
             return "does not accept the key that is set for it (401). Check its headers and its address."
         case 403:
             return "does not let us in (403). Check its headers, its login and its address."
         case 404:
-            return f"has nothing at {server.url} (404). Check its address.{_OLDER}"
+            return f"has nothing at {place} (404). Check its address.{_OLDER}"
         case 405:
-            return f"does not take messages at {server.url} (405). Check its address.{_OLDER}"
+            return f"does not take messages at {place} (405). Check its address.{_OLDER}"
         case 429:
             seconds = retry_after(response)
             return f"has been asked too much (429). Try again {f'in {seconds} s' if seconds else 'later'}."

@@ -23,6 +23,7 @@ from ...readings.visible import in_one_line
 from ..untrusted import fence
 from .answering import Roots, ServersQuestions
 from .connection import SessionOver
+from .hidden import secrets_by_name, without_secrets
 from .keeper import Keeper, Upkeep
 from .limits import LONGEST_TEXT, QUESTION_SECONDS
 from .results import ResultReader, origin_of
@@ -169,7 +170,7 @@ class McpConnections:
         return RunningCall(context, server.seconds, self._question_seconds)
 
     def _reader(self, server: McpServer) -> ResultReader:
-        return ResultReader(server.name, self._keeper)
+        return ResultReader(server.name, self._keeper, secrets_by_name(server))
 
     def _note_offer(self, name: str, offer: McpOffer) -> None:
         self._offers[name] = offer
@@ -226,4 +227,4 @@ def _signature(prompt: Prompt) -> str:
 def _listed(server: McpServer, lines: Sequence[str], none: str) -> str:
     if not lines:
         return f"The MCP server {server.name} {none}."
-    return fence("\n".join(lines)[:LONGEST_TEXT], origin_of(server.name))
+    return fence(without_secrets(server, "\n".join(lines))[:LONGEST_TEXT], origin_of(server.name))

@@ -38,6 +38,7 @@ from .answering import ServersQuestions
 from .definitions import distinct
 from .failures import down_of, failure_of
 from .guard import DEFINITION, GuardedStream
+from .hidden import without_secrets
 from .limits import LONGEST_ERROR, MOST_ITEMS, MOST_LISTED, MOST_PAGES, MOST_TOOLS
 from .results import origin_of
 from .running import CURRENT, RunningCall
@@ -221,7 +222,8 @@ class McpConnection:
             if failure := failure_of(error):
                 raise McpLost(failure.text) if failure.kind == "lost" else failure.as_error() from error
             origin = origin_of(self._server.name)
-            raise ToolError(fence(cleaned(error.message, LONGEST_ERROR), origin), origin=origin) from error
+            said = without_secrets(self._server, error.message)
+            raise ToolError(fence(cleaned(said, LONGEST_ERROR), origin), origin=origin) from error
         except ToolError:
             raise
         except Exception as error:  # the border to the SDK, which raises many things at what a stranger says
@@ -360,9 +362,9 @@ async def _pages(page: Callable[[str | None], Awaitable[tuple[list[T], str | Non
         if cursor is None or len(found) >= most:
             return found[:most]
         if cursor in seen:
-            raise McpDown("its list has no end: the same page comes again and again")
+            raise McpDown("the list of the MCP server has no end: the same page comes again and again")
         seen.add(cursor)
-    raise McpDown(f"its list has more than {MOST_PAGES} pages")
+    raise McpDown(f"the list of the MCP server has more than {MOST_PAGES} pages")
 
 
 def reason_of(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from ...ports.mcp import McpDefinition
 from ...readings.visible import in_one_line
 from ..untrusted import fence
-from .limits import LONGEST_DEFINITION
+from .limits import LONGEST_DEFINITION, LONGEST_TOOL_NAME
 from .schema import cleaned, cleaned_schema
 
 LONGEST_DESCRIPTION = 700  # characters; some hosts take 1,024 with what stands around it
@@ -30,7 +30,9 @@ def canonical(value: Any) -> str:
 
 def definition_of(raw: Any) -> McpDefinition | None:
     """A tool as a server lists it; None if it is none that could be called, or is longer than is taken."""
-    if not isinstance(raw, dict) or not isinstance(name := raw.get("name"), str) or not name:
+    if not isinstance(raw, dict) or not isinstance(name := raw.get("name"), str):
+        return None
+    if not 0 < len(name) <= LONGEST_TOOL_NAME:
         return None
     if not isinstance(raw.get("inputSchema"), dict):
         return None
@@ -78,9 +80,18 @@ def difference(before: McpDefinition, after: McpDefinition) -> str:
     lines: list[str] = []
     for path in sorted(was.keys() | now.keys()):
         if was.get(path) != now.get(path):
-            lines += [f"{sign} {path}: {held[path]}" for sign, held in (("-", was), ("+", now)) if path in held]
+            begin = _beginning(was.get(path, ""), now.get(path, ""))
+            held = (("-", was), ("+", now))
+            lines += [f"{sign} {path}: {'…' if begin else ''}{of[path][begin:]}" for sign, of in held if path in of]
     more = [f"… and {len(lines) - _LINES} more"] if len(lines) > _LINES else []
     return "\n".join([*(_shown(line) for line in lines[:_LINES]), *more])
+
+
+def _beginning(was: str, now: str) -> int:
+    """Where a long value is shown from: its end is cut, so what is another must stand before that."""
+    pairs = enumerate(zip(was, now, strict=False))
+    alike = next((place for place, (one, other) in pairs if one != other), min(len(was), len(now)))
+    return alike - 80 if alike > _LONGEST_LINE // 2 else 0
 
 
 def _shown(line: str) -> str:

@@ -23,6 +23,7 @@ from ...ports import Hops, Vault
 from ...ports.mcp import McpServer
 from .answers import failure_from, judge
 from .failures import WireFailure, down_of
+from .hidden import without_secrets
 from .kept_auth import KeptAuth
 from .kept_logins import Clock, LoginKeeper
 from .transport import EVENTS, LONGEST_ANSWER, NetTransport, Reach, is_event_stream
@@ -209,9 +210,10 @@ def _named(server: McpServer, error: Exception, failure: WireFailure | None) -> 
             case httpx2.SSEError() if "exceeded" in str(leaf):  # the SDK's own limit there is 1 MiB
                 return McpDown(f"{server.name} sends an event that is larger than is taken over SSE.")
             case httpx2.HTTPStatusError() | httpx2.SSEError():
+                place = without_secrets(server, server.url)
                 return McpDown(
-                    f"{server.name} does not answer with a stream of events: check that its address ({server.url}) is "
-                    f"that of MCP over SSE."
+                    f"{server.name} does not answer with a stream of events: check that its address ({place}) is that "
+                    f"of MCP over SSE."
                 )
     return leaves[0] if len(leaves) == 1 else error
 

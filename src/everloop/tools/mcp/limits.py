@@ -12,6 +12,7 @@ MOST_TOOLS = 500
 MOST_PAGES = 50  # of a list
 MOST_LISTED = 4 << 20  # characters of all definitions
 LONGEST_DEFINITION = 200_000  # characters of one
+LONGEST_TOOL_NAME = 256  # characters; the specification wants at most 128, and whoever allows one reads it
 LONGEST_ERROR = 4000  # characters of what it says went wrong
 
 QUESTION_SECONDS = 300.0  # that people have, in one call, to answer all it asks

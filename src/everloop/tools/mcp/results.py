@@ -3,7 +3,7 @@
 import json
 from base64 import b64decode
 from binascii import Error as NotBase64
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from mcp_types import (
@@ -25,6 +25,7 @@ from ...ports import KeepsFiles
 from ...ports.tools import CallContext, Picture, Shown
 from ...readings.filenames import plain_name
 from ...readings.media import kind_of, limit_of
+from ..redaction import redacted
 from ..untrusted import fence
 from .guard import LEFT_OUT
 from .limits import FILES, LONGEST_ERROR, LONGEST_TEXT, MEDIA_BYTES, PICTURES
@@ -43,13 +44,15 @@ class ResultReader:
     """Reads the answers of one server. Files that a model cannot be shown are kept for whoever has called, where there
     is a `keeper`."""
 
-    def __init__(self, server: str, keeper: KeepsFiles | None = None) -> None:
+    def __init__(self, server: str, keeper: KeepsFiles | None = None, hidden: Mapping[str, str] = {}) -> None:
+        """`hidden` are values that are not shown, by what is shown in their place."""
         self._origin = origin_of(server)
         self._keeper = keeper
+        self._hidden = hidden
 
     async def of_call(self, result: CallToolResult, context: CallContext, asides: Sequence[str] = ()) -> Shown:
         """`asides` tell what else it said meanwhile. Raises ToolError where the server says that it failed."""
-        draft = _ResultDraft(self._origin, None if result.is_error else self._keeper, context)
+        draft = _ResultDraft(self._origin, self._hidden, None if result.is_error else self._keeper, context)
         for block in result.content:
             await draft.add(block)
         draft.add_structured(result.structured_content)
@@ -60,14 +63,14 @@ class ResultReader:
         return draft.shown()
 
     async def of_resource(self, result: ReadResourceResult) -> Shown:
-        draft = _ResultDraft(self._origin)
+        draft = _ResultDraft(self._origin, self._hidden)
         for contents in result.contents:
             await draft.add_contents(contents)
         draft.note_left_out(result.meta)
         return draft.shown()
 
     async def of_prompt(self, result: GetPromptResult) -> Shown:
-        draft = _ResultDraft(self._origin)
+        draft = _ResultDraft(self._origin, self._hidden)
         for message in result.messages:
             draft.texts.append(f"{message.role}:")
             await draft.add(message.content)
@@ -78,8 +81,15 @@ class ResultReader:
 class _ResultDraft:
     """A result in the making."""
 
-    def __init__(self, origin: str, keeper: KeepsFiles | None = None, context: CallContext | None = None) -> None:
+    def __init__(
+        self,
+        origin: str,
+        hidden: Mapping[str, str],
+        keeper: KeepsFiles | None = None,
+        context: CallContext | None = None,
+    ) -> None:
         self._origin = origin
+        self._hidden = hidden
         self._keeper = keeper
         self._context = context
         self._bytes = 0
@@ -158,17 +168,16 @@ class _ResultDraft:
         self.notes.append(f"attachment {self._count} {what}")
 
     def shown(self) -> Shown:
-        text = _fenced("\n".join(self.texts), self._origin, self.notes, LONGEST_TEXT)
-        return Shown(text, tuple(self._pictures), origin=self._origin, made=tuple(self._made))
+        return Shown(self._fenced(LONGEST_TEXT), tuple(self._pictures), origin=self._origin, made=tuple(self._made))
 
     def failure(self) -> ToolError:
-        return ToolError(_fenced("\n".join(self.texts), self._origin, self.notes, LONGEST_ERROR), origin=self._origin)
+        return ToolError(self._fenced(LONGEST_ERROR), origin=self._origin)
 
-
-def _fenced(text: str, origin: str, notes: Sequence[str], longest: int) -> str:
-    cut = [f"cut after {longest:,} of {len(text):,} characters"] if len(text) > longest else []
-    shown = fence(text[:longest], origin)
-    return "\n".join([shown, *(f"[{note}]" for note in (*cut, *notes))])
+    def _fenced(self, longest: int) -> str:
+        text = redacted("\n".join(self.texts), self._hidden)
+        cut = [f"cut after {longest:,} of {len(text):,} characters"] if len(text) > longest else []
+        shown = fence(text[:longest], self._origin)
+        return "\n".join([shown, *(f"[{note}]" for note in (*cut, *self.notes))])
 
 
 def _says(text: str, value: Any) -> bool:

@@ -26,6 +26,7 @@ from ..sandbox.bwrap import Bubblewrap
 from ..sandbox.choose import Confinement, Unconfined
 from ..sandbox.port import CommandLimits, CommandSpec, CommandView
 from ..sandbox.servers import LONGEST_LINE, SandboxedServers, ServerEnd, ServerProcess
+from .hidden import secrets_by_name
 from .packages import offline_command
 from .programs import Program, find_program
 from .stderr import ErrorTail
@@ -137,8 +138,7 @@ def _environment(server: McpServer, program: Program, data: Path) -> dict[str, s
 
 def _hidden(server: McpServer) -> dict[str, str]:
     """What is not to be shown, each with what is shown in its place."""
-    numbered = enumerate(sorted(server.secrets - {*server.env.values()}), 1)
-    return {**server.env, **{f"secret {number}": secret for number, secret in numbered}}
+    return {**secrets_by_name(server), **server.env}
 
 
 class _Wire:
