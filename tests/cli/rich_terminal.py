@@ -3,12 +3,14 @@
 import asyncio
 import fcntl
 import os
+import signal
 import struct
 import termios
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import pyte
+from pyte.screens import Char, StaticDefaultDict
 from tests.cli.at_terminal import PATIENCE, AtTerminal
 from tests.cli.person import Person
 
@@ -24,12 +26,44 @@ class RichTerminal(AtTerminal):
         self._resize(columns, rows)
 
     def resize(self, columns: int, rows: int) -> None:
+        """The emulator takes its time over what a terminal does at once: meanwhile nothing is drawn."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+        self._read()
+        if columns < self._screen.columns:
+            self._wrap_anew(columns)
         if (less := self._screen.lines - rows) > 0:  # which this emulator would throw away
             self._screen.history.top.extend(self._screen.buffer[row] for row in range(less))
         self._screen.resize(rows, columns)
         self._screen.cursor.y = min(rows - 1, max(0, self._screen.cursor.y - max(0, less)))
         self._resize(columns, rows)
-        self.process.send_signal(28)  # SIGWINCH: the terminal is not the one that controls this process
+        self.process.send_signal(signal.SIGWINCH)  # the terminal is not the one that controls this process
+        self.process.send_signal(signal.SIGCONT)
+
+    def _wrap_anew(self, columns: int) -> None:
+        """As terminals do that become narrower, and this emulator does not: each row becomes as many as it needs."""
+        screen, cursor = self._screen, self._screen.cursor
+        rows: list[dict[int, Char]] = []
+        x, y = cursor.x, cursor.y
+        for at in range(screen.lines):
+            row = {column: cell for column, cell in screen.buffer[at].items() if cell.data.strip()}
+            many = 1 + max(row, default=0) // columns
+            if at == y:
+                cursor.x, cursor.y = x % columns, len(rows) + min(x // columns, many - 1)
+            rows += [{column % columns: row[column] for column in row if column // columns == n} for n in range(many)]
+        while len(rows) > screen.lines and not rows[-1] and len(rows) > cursor.y + 1:
+            rows.pop()  # below all that stands there
+        gone, kept = rows[: -screen.lines], rows[-screen.lines :]
+        for line in map(self._line, gone):
+            screen.history.top.append(line)
+        for at, row in enumerate(map(self._line, kept)):
+            screen.buffer[at] = row
+        cursor.y = max(0, cursor.y - len(gone))
+
+    def _line(self, cells: dict[int, Char]) -> StaticDefaultDict[int, Char]:
+        line: StaticDefaultDict[int, Char] = StaticDefaultDict(self._screen.default_char)
+        line.update(cells)
+        return line
 
     def _resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._inner, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -152,6 +152,32 @@ process.run(main())
 """
 
 
+BETWEEN = """
+import asyncio, signal
+from everloop.cli.lines import LineReader
+
+async def main():
+    pressed = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, pressed.set)
+    with LineReader() as lines:
+        print("nobody reads")
+        await pressed.wait()
+        print("read:", await lines.read("> "))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_ctrl_d_that_comes_while_nobody_reads_is_there_for_the_next_who_does(person):
+    async with AtTerminal(person, program=(sys.executable, "-uc", BETWEEN)) as terminal:
+        await terminal.sees("nobody reads")
+        terminal.send("\x04")
+        terminal.process.send_signal(signal.SIGUSR1)
+        await terminal.sees("read: None")
+        assert await terminal.ends() == 0
+        assert terminal.state() == terminal.before
+
+
 def is_as_before(terminal: AtTerminal) -> None:
     assert terminal.state() == terminal.before
     assert terminal.raw.rfind(b"\x1b[?2004l") > terminal.raw.rfind(b"\x1b[?2004h")

@@ -1,5 +1,6 @@
 """Parts of the rich chat that need no terminal."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,30 @@ from everloop.cli.chat.folding import Folded, label_before
 from everloop.cli.chat.history import TypedHistory
 from everloop.cli.chat.mentions import dragged, mentioned
 from everloop.cli.chat.others import Presence
+from everloop.cli.here import end
 from everloop.ports.conversation import Conversation
 from everloop.readings.family import family
+
+
+async def test_who_is_cancelled_while_something_ends_is_cancelled():
+    over = asyncio.Event()
+
+    async def looks() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await over.wait()
+
+    looking = asyncio.ensure_future(looks())
+    await asyncio.sleep(0)
+    ending = asyncio.ensure_future(end(looking))
+    await asyncio.sleep(0)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    over.set()
+    await end(looking)
+    assert looking.cancelled()
 
 
 class TestMentions:

@@ -160,9 +160,8 @@ class TestWhileItWorks:
     async def test_thoughts_tools_and_answers_are_shown_and_steer_nothing(self, person, model, terminal):
         evil = "\x1b]0;EVIL\x07\x1b[2J\x1b[Hgone"
         command = "printf '\\033]0;EVIL\\007\\033[2J'; seq 1 500; touch up; while [ ! -e go ]; do sleep 0.05; done"
-        model.play(
-            [[Think("I wonder"), Call("exec", {"command": command})], Say(f"# Title\n\n**bold** {evil} שלום 日本語\n")]
-        )
+        thinks = [Think("I wonder " * 11), Call("exec", {"command": command})]
+        model.play([thinks, Say(f"# Title\n\n**bold** {evil} שלום 日本語\n")])
         terminal.send("hi\r")
         await terminal.shows("I wonder", "● exec", "lines", "500", "working", "Esc stops")
         (person.home / "workspace" / "go").touch()
@@ -171,6 +170,7 @@ class TestWhileItWorks:
         assert "EVIL" not in terminal.title
         assert "**bold**" not in "\n".join(terminal.lines)
         assert "> hi" in "\n".join(terminal.lines)
+        assert ("I wonder " * 2).strip() in terminal.lines  # what does not fit goes on between two words
         terminal.send("\x04")
         await leaves(terminal)
 
@@ -192,6 +192,24 @@ class TestWhileItWorks:
         assert lines == [f"• line {number}" for number in range(many)]
         assert [line for line in terminal.screen if line.startswith(">")] == ["> typed meanwhile"]
         terminal.send("\x03\x04")
+        await leaves(terminal)
+
+    async def test_a_window_that_becomes_narrower_while_something_runs_keeps_no_scraps_of_it(
+        self, person, model, terminal
+    ):
+        command = "seq -f 'a long row that is wrapped in a narrow window, number %g' 30; while [ ! -e go ]; do :; done"
+        model.play([[Think("I wonder whether\nthis is read"), Call("exec", {"command": command})], Say("over")])
+        terminal.send("hi\r")
+        await terminal.shows("● exec", "number 30")
+        terminal.resize(40, 24)
+        await terminal.until(lambda: any(line.startswith("● exec") and line.endswith("…") for line in terminal.screen))
+        terminal.resize(30, 24)
+        (person.home / "workspace" / "go").touch()
+        await terminal.shows("✓ exec", "over")
+        await terminal.hides("Esc stops")
+        shown = "\n".join(terminal.lines)
+        assert [shown.count(each) for each in ("● exec", "Esc stops", "> hi", "I wonder whether")] == [0, 0, 1, 1]
+        terminal.send("\x04")
         await leaves(terminal)
 
     async def test_a_command_of_ones_own_joins_the_conversation(self, model, terminal):

@@ -195,6 +195,13 @@ async def test_what_one_key_was_told_says_nothing_of_another(serve, discovery):
         await discovery.models(replace(choice, key="another"))
 
 
+async def test_a_word_in_the_place_of_a_key_is_left_in_what_the_server_tells_and_a_key_is_not(serve, discovery):
+    place = Place(v1__models={"data": [{"id": f"qwen-{KEY}", "max_model_len": 32768}]})
+    base = await serve(place.handle) + "/v1"
+    for key, told in (("x", f"qwen-{KEY}"), (KEY, "qwen-***")):
+        assert await discovery.models(Choice(HOSTS["custom"], "qwen", base, key)) == [ListedModel(told, 32768)]
+
+
 async def test_a_host_that_does_not_come_to_an_end_is_not_listened_to_for_long(serve, discovery, clock):
     place, quick = Place(v1__models=VLLM), False
 

@@ -19,6 +19,7 @@ from .chat.front import Display, TypedLines
 from .questions import Questions
 
 MINDS = 1.0  # seconds between two looks at what others are asked in this session
+STOPPED = "(stopped; what was said and done so far stays)"
 STOPS = 5.0  # seconds that whoever presses Ctrl-C twice waits at most for the stop to be kept
 
 
@@ -92,9 +93,11 @@ async def catch_up(here: Here, show: Callable[[str], None]) -> None:
 
 async def finish(here: Here) -> None:
     here.terminal.status("finishing what was cut off …")
-    async with stopping(here):
+    async with stopping(here) as stops:
         await here.agent.finish(here.session)
     here.terminal.clear()
+    if stops:
+        here.terminal.note(STOPPED)
 
 
 async def show_unshown(here: Here, show: Callable[[str], None], questions: bool = True) -> None:
@@ -166,9 +169,15 @@ async def minding(here: Here, questions: Questions) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        minding.cancel()
-        with suppress(asyncio.CancelledError):
-            await minding
+        await end(minding)
+
+
+async def end(task: "asyncio.Future[None]") -> None:
+    """Raises what it has raised. Whoever is cancelled meanwhile is cancelled: Ctrl-C and Ctrl-D may come now."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
 
 
 def tell(here: Here, approval: Approval) -> None:
@@ -196,10 +205,10 @@ def note_limits(answer: Answer, terminal: Display) -> None:
 
 
 @asynccontextmanager
-async def stopping(here: Here) -> AsyncIterator[None]:
+async def stopping(here: Here) -> AsyncIterator[list[asyncio.Future[Answer]]]:
     """Ctrl-C stops the turn, as /stop does; what was done and said so far stays in the conversation. Once more leaves.
 
-    Raises KeyboardInterrupt then."""
+    Gives the stops that there are by then. Raises KeyboardInterrupt for whoever leaves."""
     task = asyncio.current_task()
     asked: list[asyncio.Future[Answer]] = []
     left = False
@@ -215,7 +224,7 @@ async def stopping(here: Here) -> AsyncIterator[None]:
 
     try:
         with here.lines.on_interrupt(stop):
-            yield
+            yield asked
     except asyncio.CancelledError:
         if left:
             raise KeyboardInterrupt from None

@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import MailRefused
 from .chat.front import Display
 from .terminal import Terminal, mark_pastes, show_prompt
-from .typed import TypedLine, goes_on
+from .typed import LEAVE, TypedLine, goes_on
 
 HELP = """Keys:
 Enter says it; Alt-Enter, or a backslash before Enter, begins a new line; a paste is one message
@@ -47,6 +47,8 @@ class LineReader:
         if self._tty:
             self._restore = _remember_terminal()
             self._pastes = _edit_lines()
+            if self._pastes:
+                _set_terminal(by_line=False)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -196,7 +198,10 @@ class _Listener:
     def go_on(self) -> None:
         if self._restore is None:
             self._restore = _remember_terminal(mark=False)
-            self._be_quiet()
+            if self._terminal.shows_below:
+                self._be_quiet()
+            else:  # the terminal shows it, and takes back what is rubbed out
+                _set_terminal(by_line=True)
             self._loop.add_reader(sys.stdin.fileno(), self._read)
             self._terminal.begin_below()
             self._terminal.type_below(self._typed.text)
@@ -216,15 +221,16 @@ class _Listener:
 
     def _be_quiet(self) -> None:
         if self._restore is not None and self._terminal.shows_below:
-            _quieten()
+            _set_terminal(by_line=False, echo=False)
 
     def _read(self) -> None:
         try:
             data = os.read(sys.stdin.fileno(), 65_536)
         except OSError:
             data = b""
-        if not data:  # the terminal is gone, of which the next read at the prompt tells
+        if not data:  # Ctrl-D, or the terminal is gone
             self._loop.remove_reader(sys.stdin.fileno())
+            self._take(LEAVE, False)
             return
         lines = self._typed.feed(data)
         self._terminal.type_below(self._typed.text)
@@ -233,15 +239,19 @@ class _Listener:
                 self._take(line, False)
 
 
-def _quieten() -> None:
-    """Keys come as they are pressed, and are not echoed."""
+def _set_terminal(by_line: bool, echo: bool = True) -> None:
+    """Keys come as they are pressed, or by the line, and are echoed or not.
+
+    By the line a Ctrl-D is no key, but an end that is there for whoever is just reading: pressed between two who read,
+    it is lost with the change to keys. So a chat whose prompt is GNU readline's takes keys all the time."""
     try:
         import termios
     except ImportError:
         return
     file = sys.stdin.fileno()
     attributes: list[Any] = termios.tcgetattr(file)
-    attributes[3] &= ~(termios.ICANON | termios.ECHO)
+    for flag, wanted in ((termios.ICANON, by_line), (termios.ECHO, echo)):
+        attributes[3] = attributes[3] | flag if wanted else attributes[3] & ~flag
     termios.tcsetattr(file, termios.TCSANOW, attributes)
 
 

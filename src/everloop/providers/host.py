@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from ..core.prompt import Delta, Prompt, Reply
 from ..errors import AnswerOversized, HostHungUp, HostTimeout, KeyRefused, ProviderError, RateLimited, StreamCut
 from ..ports import Http, HttpAnswer
-from ..readings.secrets import hide_secrets
+from ..readings.secrets import SHORTEST, hide_secrets
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks
 from .limits import ANSWER_SECONDS, MOST_BYTES, AnswerLimits, Pulse
@@ -156,8 +156,10 @@ def name_host(error: ProviderError, host: str) -> None:
 
 
 def masked(body: bytes, key: str) -> bytes:
-    """What a host says, without the key that some repeat."""
-    return body.replace(key.strip().encode(), b"***") if key.strip() else body
+    """What a host says, without the key that some repeat. A short one is a word for a server that wants none ("x"),
+    and would be taken out of the names of what the server tells."""
+    secret = key.strip()
+    return body.replace(secret.encode(), b"***") if len(secret) >= SHORTEST else body
 
 
 class _Audience:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote
 from ..errors import ProviderError
 from .encodings import forms_of
 
-_SHORTEST = 8  # characters; a shorter word is no secret ("ollama", "none"), and would be found in any text
+SHORTEST = 8  # characters; a shorter word is no secret ("ollama", "none"), and would be found in any text
 _HARMLESS = {
     "accept", "anthropic-beta", "anthropic-version", "content-type", "copilot-integration-id", "editor-plugin-version",
     "editor-version", "http-referer", "openai-beta", "originator", "user-agent", "x-title",
@@ -27,8 +27,8 @@ def secrets_in(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    words = [word for word in secrets if len(word) >= _SHORTEST]
-    begun = {form: form[: _SHORTEST * max(1, len(form) // len(word))] for word in words for form in forms_of(word)}
+    words = [word for word in secrets if len(word) >= SHORTEST]
+    begun = {form: form[: SHORTEST * max(1, len(form) // len(word))] for word in words for form in forms_of(word)}
     return _without(begun, text) if begun else text
 
 

@@ -92,6 +92,7 @@ class RichConversation:
         chat.keyboard.popped = self.display.typed
         chat.keyboard.answered = chat.buffer.cancel_completion
         chat.echo, chat.command = self._echo, self._run
+        chat.leave = lambda: chat.keyboard.send(None)  # once whoever is at something is through with it
         for command in chat.early:
             self._run(command)
         self._attention.open()

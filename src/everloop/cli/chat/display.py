@@ -26,6 +26,7 @@ from ..cells import beginning
 from ..chat_view.approvals import question
 from ..chat_view.markdown import StreamedMarkdown
 from ..chat_view.theme import Theme, dimmed
+from ..chat_view.thoughts import thoughts
 from ..chat_view.tool_view import ToolView
 from ..shown_events import Doing, Noted, read_event
 from .tool_rows import RunningTools
@@ -175,7 +176,7 @@ class ChatDisplay:
         """Shape what has come since the last drawing."""
         if self._is_thinking and "\n" in self._thoughts:
             ended, _, self._thoughts = self._thoughts.rpartition("\n")
-            self._show(dimmed(ended, self.theme))
+            self._show(thoughts(ended, self.theme, self._width()))
         if self._pieces and self._markdown:
             text, self._pieces = "".join(self._pieces), []
             self._show(self._markdown.feed(text))
@@ -248,7 +249,7 @@ class ChatDisplay:
             self.drain()
             rest, self._thoughts, self._is_thinking = self._thoughts, "", False
             if rest.strip():
-                self._show(dimmed(rest, self.theme))
+                self._show(thoughts(rest, self.theme, self._width()))
 
     def _close_draft(self) -> None:
         self._end_thoughts()

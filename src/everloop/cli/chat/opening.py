@@ -35,6 +35,7 @@ from .keys import Deeds, chat_keys
 from .window import ChatWindow, Scene
 
 AGAIN = "(Ctrl-C once more leaves, and so does Ctrl-D)"
+LEAVES = "(leaves when this is over; Ctrl-C stops it)"
 OPENING = "opening …"
 
 
@@ -113,7 +114,7 @@ class RichChat:
             self.note(f"everloop: {error}")
 
     def _live(self, rows: int) -> str:
-        waiting = [f"> {in_one_line(line)}" for line in self.keyboard.waiting if line]
+        waiting = [LEAVES if line is None else f"> {in_one_line(line)}" for line in self.keyboard.waiting]
         return "\n".join(filter(None, (*waiting[-rows:], self.scene.live(rows - len(waiting)))))
 
     def _completes(self) -> bool:

@@ -13,6 +13,7 @@ from ...app.agent import Agent
 from ...core.log import Entry, UserSaid
 from ...errors import StoreError
 from ...readings.spoken import spoken
+from ..here import end
 from .front import Display
 from .keyboard import Keyboard
 
@@ -89,10 +90,10 @@ class OtherChats:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._looking.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._looking
-        self._presence.__exit__()
+        try:
+            await end(self._looking)
+        finally:
+            self._presence.__exit__()
 
     async def _look(self) -> None:
         while True:

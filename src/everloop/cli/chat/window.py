@@ -38,6 +38,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from .reflow import ReflowRenderer, reflows
+
 FRAME = 1 / 12  # seconds between two drawings, while something comes
 KEY_SECONDS = 0.05  # after which an escape is the key of that name, and not the beginning of a code
 ALT_SECONDS = 0.25  # and not the beginning of Alt and another key
@@ -118,6 +120,8 @@ class ChatWindow:
             before_render=lambda _: self._compose(),
             enable_page_navigation_bindings=False,
         )
+        if reflows(os.environ):
+            self.app.renderer = ReflowRenderer(self.app.renderer.style, self._output)
         self.app.ttimeoutlen, self.app.timeoutlen = KEY_SECONDS, ALT_SECONDS
 
     @property
