@@ -1,4 +1,5 @@
-"""The page can be used by everyone: axe-core finds nothing in any view, in both themes, on a phone and on a desk."""
+"""The page can be used by everyone: axe-core finds nothing in any view, and none is wider than its window, in both
+themes, on a phone and on a desk."""
 
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ AXE = """async () => {
     return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any, all, none }) =>
         `${id}: ${html.slice(0, 160)} (${[...any, ...all, ...none].map(({ message }) => message).join('; ')})`));
 }"""
+TOO_WIDE = """[...document.querySelectorAll('main .scroller')].filter((e) => e.scrollWidth > e.clientWidth)
+    .map((e) => `too wide: ${e.scrollWidth} in ${e.clientWidth}`)"""
 LIGHTS = ((390, "light"), (1440, "dark"), (390, "dark"), (1440, "light"))
 
 
@@ -40,7 +43,7 @@ async def in_its_lights(stage: Stage, nth: int) -> dict[str, list[str]]:
     for width, theme in lights_of(nth):
         await stage.page.set_viewport_size({"width": width, "height": 800})
         await stage.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-        found[f"{width} {theme}"] = await findings(stage)
+        found[f"{width} {theme}"] = await findings(stage) + await stage.page.evaluate(TOO_WIDE)
     return {light: told for light, told in found.items() if told}
 
 

@@ -22,10 +22,12 @@ async def test_the_owner_sends_an_export_looks_at_it_and_takes_it_over(browser: 
         await page.wait_for_selector("[role=alert] >> text=Name a path")
         await page.set_input_files("#import-file", str(export))
         await page.click("text=Look what would come")
-        await page.wait_for_selector("[data-import=foretold] >> text=2 things with 12 messages would come from ChatGPT")
+        await page.wait_for_selector(
+            "[data-import=foretold] >> text=2 conversations with 12 messages would come from ChatGPT"
+        )
         assert await page.is_visible("text=Not taken over, and what to do: 2")
         await page.click("text=Take it over")
-        await page.wait_for_selector("[data-import=done] >> text=2 things with 12 messages came from ChatGPT")
+        await page.wait_for_selector("[data-import=done] >> text=2 conversations with 12 messages came from ChatGPT")
         await page.reload()
         await page.wait_for_selector("[data-import=done]")
         await page.wait_for_selector("nav >> text=Garden 2")

@@ -141,7 +141,7 @@ async def test_what_is_said_without_a_connection_is_said_once_after_it_also_over
     assert found == [("hello", 1), ("are you there", 1)]
 
 
-async def test_escape_in_a_search_or_a_menu_stops_nothing_and_what_was_shown_stays_after_a_stop(
+async def test_escape_in_a_search_or_a_menu_stops_nothing_and_what_was_shown_or_waits_stays(
     browser: Any, tmp_path: Path
 ):
     async with staged(browser, tmp_path) as stage:
@@ -161,16 +161,22 @@ async def test_escape_in_a_search_or_a_menu_stops_nothing_and_what_was_shown_sta
         await page.wait_for_selector(".completion li")
         await page.keyboard.press("Escape")
         running = await page.locator(".chat.running").count()
-        await page.fill(FIELD, "")
+        await stage.say("and a dragon")
+        await page.wait_for_selector(".pending:has-text('at the next step')")
+        await page.reload()
+        await page.wait_for_selector(".draft:has-text('Once upon a time')")
+        waiting = await stage.texts(".pending .bubble")
+        await page.focus(FIELD)
         await page.keyboard.press("Escape")
         await page.wait_for_selector("text=Stopped.")
+        waiting += await stage.texts(".pending")
         left = await stage.texts(".said.cut")
         await page.reload()
         await page.wait_for_selector(".said.cut")
         again = await stage.texts(".said.cut")
         await page.click("text=Go on")
         await stage.answer("You said: Go on from where you stopped.")
-    assert (running, left, again) == (1, ["Once upon a time"], ["Once upon a time"])
+    assert (running, waiting, left, again) == (1, ["and a dragon"], ["Once upon a time"], ["Once upon a time"])
 
 
 async def test_a_file_that_is_dropped_anywhere_is_attached(browser: Any, tmp_path: Path):

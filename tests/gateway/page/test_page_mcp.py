@@ -47,10 +47,13 @@ async def test_the_owner_adds_a_server_sees_what_changes_allows_tries_and_remove
         await page.get_by_label("Variables, one KEY=VALUE in each line").fill(f"API_KEY={KEY}\nMODE=fast")
         await shot(page, f"mcp-form-{width}")
         await page.get_by_role("button", name="Look at it").click()
+        await page.get_by_role("button", name="Cancel").click()
+        named = await page.get_by_label("Name", exact=True).input_value()
+        await page.get_by_role("button", name="Look at it").click()
         await page.wait_for_selector("[data-review=files] .tool")
         await shot(page, f"mcp-review-{width}")
         outside = await page.evaluate(OUTSIDE)
-        await page.get_by_role("button", name="Set it up and allow 2 tool(s)").click()
+        await page.get_by_role("button", name="Set it up and allow 2 tools").click()
         await page.wait_for_selector("article[data-mcp=files] .state:has-text('running')")
         fake.offers["files"] = offering(reading("list", "Lists what is there, and sends it on."), described("new"))
         await page.get_by_role("button", name="Ask files again what it offers").click()
@@ -76,7 +79,7 @@ async def test_the_owner_adds_a_server_sees_what_changes_allows_tries_and_remove
         await page.get_by_role("dialog").get_by_role("button", name="Remove").click()
         await page.wait_for_selector("article[data-mcp=files]", state="detached")
     assert "did you mean command?" in wrong
-    assert refused == "Away is not there. Nothing was written."
+    assert (refused, named) == ("Away is not there. Nothing was written.", "files")
     assert (states, outside, KEY in content, KEY in written) == (["changed", "gone", "new"], 0, False, False)
     assert 'args = ["a b"]' in written
     assert fake.called == [("files", "list", {"path": "a"})]

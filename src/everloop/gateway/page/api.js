@@ -86,12 +86,16 @@ export async function authorized(path, options = {}) {
 const signed = (options) => ({ ...options, headers: { ...options.headers, Authorization: `Bearer ${token}` } });
 const json = (method, body) => ({ method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 
+let asked = 0; // and not answered yet: a line on top moves when that takes long
+const asking = (by) => { asked += by; document.body.classList.toggle("loading", asked > 0); };
+
 async function speak(path, options) {
+  asking(1);
   try {
     return await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
   } catch {
     throw new Refused(0, "unreachable", say.unreachable);
-  }
+  } finally { asking(-1); }
 }
 
 export async function understood(answer) {

@@ -79,7 +79,10 @@ async function show() {
   view?.close?.();
   view = opened;
   if (kind !== "c") titled(view.name || name);
-  document.getElementById("main").replaceChildren(view.node);
+  const main = document.getElementById("main");
+  const held = make && main.contains(document.activeElement); // a conversation offers its field
+  main.replaceChildren(view.node);
+  if (held) view.node.querySelector("[aria-current], .scroller")?.focus();
   sidebar.mark();
 }
 
@@ -167,16 +170,7 @@ async function start() {
   }
 }
 
-async function help() {
-  const { told } = await import("./say-manage.js");
-  const close = () => { dialog.close(); dialog.remove(); };
-  const dialog = h("dialog", { "aria-label": say.keyboardHelp, oncancel: close },
-    h("h2", {}, say.keyboardHelp),
-    h("dl.keys-help", {}, told.keysHelp.map(([keys, what]) => h("div", {}, h("dt", {}, keys.map((key) => h("kbd", {}, key))), h("dd", {}, what)))),
-    h("div.row.end", {}, h("button.primary", { type: "button", onclick: close }, say.close)));
-  document.body.append(dialog);
-  dialog.showModal();
-}
+async function help() { (await import("./help.js")).help(); }
 
 /** Whether a key was pressed while somebody writes, or is in a list or dialog of their own. */
 const isBusy = (target) => document.querySelector("dialog[open]") || target.closest?.("input, textarea, select, [role=menu], .sidebar");

@@ -3,21 +3,22 @@
 import { get, post, put } from "./api.js";
 import { h } from "./dom.js";
 import { download } from "./files.js";
+import { line as field } from "./lines.js";
 import { told } from "./say-backup.js";
 import { moment } from "./words.js";
 
 export class BackupPage {
   constructor() {
     this.status = h("p.hint", { role: "status" });
-    this.create = h("button", { type: "button", onclick: () => this.make() }, told.create);
-    this.every = h("select", { "aria-label": told.schedule }, [["", told.never], ["daily", told.daily], ["weekly", told.weekly]].map(([value, name]) => h("option", { value }, name)));
+    this.create = h("button.primary", { type: "button", onclick: () => this.make() }, told.create);
+    this.every = h("select", { "aria-label": told.every }, [["", told.never], ["daily", told.daily], ["weekly", told.weekly]].map(([value, name]) => h("option", { value }, name)));
     this.keep = h("input", { type: "number", min: 1, max: 1000, "aria-label": told.keep });
     this.copy = h("div.tab");
     this.body = h("div.tab", { "aria-live": "polite" });
     const save = (event) => { event.preventDefault(); this.act(() => put("/api/backup/schedule", { every: this.every.value, keep: Number(this.keep.value) }), told.saved); };
     this.node = h("div.tab", {}, this.copy, h("div.row", {}, this.create), this.status, this.body,
       h("form.tile", { onsubmit: save }, h("h2", {}, told.schedule),
-        h("div.row.picks", {}, this.every, h("label", {}, `${told.keep} `, this.keep), h("button.small", { type: "submit" }, told.save))));
+        h("div.row.picks", {}, field(told.every, this.every), field(told.keep, this.keep)), h("div.row", {}, h("button.small", { type: "submit" }, told.save))));
     this.load();
   }
 
@@ -66,6 +67,6 @@ export class BackupPage {
 function line(each) {
   const about = `${moment(each.made)} · ${told.size(each.size)} · ${each.encrypted ? told.encrypted : told.plain}`;
   const take = () => download({ url: `/api/backup/files/${encodeURIComponent(each.name)}`, name: each.name });
-  return h("li.row", { "data-backup": each.name }, h("span", {}, h("b", {}, each.name), ` ${about}`),
+  return h("li.tile.row.spread", { "data-backup": each.name }, h("div", {}, h("b", {}, each.name), h("br"), h("small", {}, about)),
     h("button.small.ghost", { type: "button", onclick: take, "aria-label": told.downloadNamed(each.name) }, told.download));
 }

@@ -80,7 +80,9 @@ export class Card {
   }
 
   async decide(approval, allow, ahead = null) {
-    if (await decided(this.asking, approval, allow, ahead)) this.status.replaceChildren(allow ? say.allowed : say.verdicts.denied);
+    if (!await decided(this.asking, approval, allow, ahead)) return;
+    this.status.replaceChildren(allow ? say.allowed : say.verdicts.denied);
+    this.details.firstChild.focus(); // the button that had the focus goes
   }
 
   answer(entry) {

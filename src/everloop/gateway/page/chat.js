@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { Composer } from "./composer.js";
 import { begun, Deeds } from "./deeds.js";
 import { h, iconButton, menu } from "./dom.js";
-import { keepChosen, nextSession, takeSession } from "./drafts.js";
+import { keepChosen, keepWaiting, nextSession, takeSession } from "./drafts.js";
 import { failure, greeting } from "./empty.js";
 import { Hearing } from "./hearing.js";
 import { HeldChanges } from "./held.js";
@@ -64,6 +64,7 @@ export class Chat {
       edit: (seq, text, last) => this.deeds.edit(seq, text, last),
       fork: (seq) => this.deeds.fork(seq, newSession()),
       speak: (text) => this.sent.speak(text),
+      waits: (pending) => keepWaiting(this.session, pending),
       others: (label, face) => this.picker.others(label, face),
     });
   }

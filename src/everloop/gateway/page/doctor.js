@@ -4,8 +4,13 @@ import { get, post } from "./api.js";
 import { h, toast } from "./dom.js";
 import { LiveLog } from "./live-log.js";
 import { told } from "./say-doctor.js";
+import { told as manage } from "./say-manage.js";
 
 const GRAVE = ["broken", "advice"];
+
+// Where on the page a finding can be looked at, by how its check begins.
+const PLACES = [["mcp-", "mcp"], ["model", "models"], ["hosts", "models"], ["channel", "channels"], ["outbox", "outbox"], ["backups", "backup"], ["skills", "skills"],
+  ["schedules", "schedules"], ["memory-", "memory"], ["budgets", "people"], ["audit", "audit"], ["tasks", "health"]];
 
 export class DoctorPage {
   constructor() {
@@ -55,6 +60,11 @@ export class DoctorPage {
 
 const finding = (each) => h("article.tile.finding", { "data-check": each.check, "data-verdict": each.verdict },
   h("div.row.spread", {}, h("b", {}, h("code", {}, each.check)), h("span.chip", { class: each.verdict === "broken" ? "chip high" : "chip medium" }, told.words[each.verdict])),
-  h("p.text", {}, each.what), each.todo ? h("p.todo", {}, told.todo, " ", h("span.text", {}, each.todo)) : null);
+  h("p.text", {}, each.what), each.todo ? h("p.todo", {}, told.todo, " ", h("span.text", {}, each.todo)) : null, placeOf(each.check));
+
+function placeOf(check) {
+  const place = PLACES.find(([beginning]) => check.startsWith(beginning))?.[1];
+  return place && h("a", { href: `#/settings/${place}` }, told.goTo(manage.pages[place][0]));
+}
 
 const line = (each) => h("li", {}, h("code", {}, each.check), ` ${told.words[each.verdict]}: `, h("span.text", {}, each.what));

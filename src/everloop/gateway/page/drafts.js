@@ -29,6 +29,10 @@ export function putBack({ session, content, files = [] }, why) {
 export const readUnsent = () => read("unsent") ?? [];
 export const keepUnsent = (frames) => write("unsent", frames.length ? frames : null);
 
+/** Messages that were taken and not heard yet, with the entry after which they were said. */
+export const readWaiting = (session) => read(`waits ${session}`) ?? [];
+export const keepWaiting = (session, pending) => write(`waits ${session}`, pending.size ? [...pending].map(([id, { text, files, after }]) => ({ id, content: text, files, after })) : null);
+
 /** The session of the conversation that is about to begin: the same one until it has begun. */
 export function nextSession(make) {
   const found = read("next") ?? make();

@@ -9,7 +9,9 @@ const AGAIN = 700; // ms between two looks at one that runs
 const SENT = ["chatgpt", "claude"]; // which are a file that the service has sent
 
 export class ImportPage {
-  constructor() {
+  /** `changed()` is told when conversations have come. */
+  constructor(changed) {
+    this.changed = changed;
     this.upload = null;
     this.kind = h("select", { id: "import-kind", onchange: () => this.choose() }, Object.entries(told.kinds).map(([value, name]) => h("option", { value }, name)));
     this.file = h("input", { type: "file", id: "import-file", accept: ".zip,.json,application/zip,application/json", onchange: () => { this.upload = null; } });
@@ -95,11 +97,13 @@ export class ImportPage {
   }
 
   draw({ wanted, counts, messages, taken, there, left, left_count }) {
-    const dry = wanted.dry_run, number = Object.values(counts).reduce((sum, each) => sum + each, 0);
+    const dry = wanted.dry_run;
+    if (!dry) this.changed();
+    const number = Object.values(counts).reduce((sum, each) => sum + each, 0);
     this.status.textContent = "";
     const doIt = h("button.primary", { type: "button", onclick: () => this.begin(false, wanted) }, told.doIt);
     this.body.replaceChildren(...[
-      h("p.callout", { role: "status", "data-import": dry ? "foretold" : "done" }, summary(dry, number, messages, wanted.kind, Object.keys(there).length)),
+      h("p.callout", { role: "status", "data-import": dry ? "foretold" : "done" }, summary(dry, counts, number, messages, wanted.kind, Object.keys(there).length)),
       dry && number ? h("div.row", {}, doIt) : null,
       left_count ? section(told.left(left_count), left.map((text) => h("li", {}, text)), left_count - left.length, true) : null,
       ...Object.keys(told.things).filter((what) => counts[what] || thereOf(what, there)).map((what) => group(what, counts[what] ?? 0, taken.filter((each) => each.what === what), thereOf(what, there)))].filter(Boolean));
@@ -110,7 +114,8 @@ export class ImportPage {
   reconnected() { this.follow(); }
 }
 
-const summary = (dry, number, messages, kind, there) => (number ? (dry ? told.wouldCome : told.came)(number, messages, told.kinds[kind]) : there ? told.nothingNew : told.nothing);
+/** Where there are conversations alone they are called so. */
+const summary = (dry, counts, number, messages, kind, there) => (number ? (dry ? told.wouldCome : told.came)(counts.conversation === number ? told.things.conversation(number) : told.all(number), messages, told.kinds[kind]) + (dry || !counts.conversation ? "" : ` ${told.listed}`) : there ? told.nothingNew : told.nothing);
 
 /** The lines of a memory are counted by the file that they stand in. */
 const thereOf = (what, there) => (what === "memory" ? (there["MEMORY.md"] ?? 0) + (there["HISTORY.md"] ?? 0) : there[what] ?? 0);

@@ -20,7 +20,7 @@ export function closes(entry) {
 }
 
 export class Log {
-  /** `acts` are what buttons do: {regenerate, edit, fork, speak, goOn, others}. */
+  /** `acts` are what buttons do: {regenerate, edit, fork, speak, waits, others}. */
   constructor(acts) {
     this.acts = acts;
     this.node = h("div.log", { role: "log", "aria-label": say.conversation, "aria-live": "polite" });
@@ -72,26 +72,8 @@ export class Log {
     this.lastUser = this.put(shown);
   }
 
-  /** In place of the bubble, a field with what was said. */
-  edit(shown, seq, text) {
-    if (shown.querySelector("form")) return;
-    const bubble = shown.querySelector(".bubble");
-    const field = h("textarea", { "aria-label": say.message, dir: "auto", rows: Math.min(12, text.split("\n").length + 1), value: text });
-    const done = () => { form.replaceWith(bubble); shown.classList.remove("editing"); };
-    const submit = (event) => {
-      event.preventDefault();
-      if (field.value.trim()) { done(); this.acts.edit(seq, field.value.trim(), shown === this.lastUser); }
-    };
-    const form = h("form.edit", { onsubmit: submit, onkeydown: (event) => {
-      if (event.isComposing) return;
-      if (event.key === "Escape") { event.preventDefault(); done(); }
-      else if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); form.requestSubmit(); }
-    } }, field, h("p.hint", {}, say.editHint),
-    h("div.row.end", {}, h("button.small", { type: "button", onclick: done }, say.cancel), h("button.small.primary", { type: "submit" }, say.askAgain)));
-    bubble.replaceWith(form);
-    shown.classList.add("editing");
-    field.focus();
-    field.setSelectionRange(text.length, text.length);
+  async edit(shown, seq, text) {
+    (await import("./editing.js")).edit(shown, text, (said) => this.acts.edit(seq, said, shown === this.lastUser));
   }
 
   part(part, links) {
@@ -276,7 +258,8 @@ export class Log {
     const shown = h("article.said.user.pending", { "aria-label": say.youSending },
       h("div.bubble", {}, h("div.plain", { dir: "auto" }, text), files.map((file) => h("span.chip", {}, icon("clip"), file.name))),
       h("div.acts", {}, h("span.facts", {}, waits ? say.waitsForConnection : this.running ? say.heardNext : say.sending)));
-    this.pending.set(id, { text, shown });
+    this.pending.set(id, { text, files, shown, after: this.seq });
+    this.acts.waits(this.pending);
     this.drafts.after(shown);
   }
 
@@ -287,7 +270,7 @@ export class Log {
 
   forget(id) {
     this.pending.get(id)?.shown.remove();
-    this.pending.delete(id);
+    if (this.pending.delete(id)) this.acts.waits(this.pending);
   }
 
   dropPending(text) {

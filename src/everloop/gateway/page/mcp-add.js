@@ -2,6 +2,7 @@
 
 import { post, put } from "./api.js";
 import { ask, h, toast } from "./dom.js";
+import { line } from "./lines.js";
 import { at, toolFacts } from "./mcp-tools.js";
 import { told } from "./say-mcp.js";
 
@@ -16,7 +17,6 @@ const pairs = (text, mark) => Object.fromEntries(text.split("\n").map((line) => 
 }));
 
 const input = (label, more = {}) => h(more.rows ? "textarea" : "input", { "aria-label": label, autocomplete: "off", spellcheck: "false", autocapitalize: "off", ...more });
-const line = (label, field) => h("label.line", {}, h("span", { "aria-hidden": "true" }, label), field);
 
 export class McpAdding {
   constructor(done) {
@@ -26,6 +26,10 @@ export class McpAdding {
   }
 
   form() {
+    this.node.replaceChildren(this.filled = this.fields());
+  }
+
+  fields() {
     const name = input(told.name, { required: true, maxlength: 50, pattern: "[A-Za-z0-9][A-Za-z0-9_.\\-]*" });
     const kind = h("select", { "aria-label": told.kind, onchange: () => this.turn(commands, address, kind.value) }, h("option", { value: "command" }, told.command), h("option", { value: "url" }, told.address));
     const command = input(told.commandLine, { placeholder: "uvx mcp-server-time" });
@@ -49,8 +53,8 @@ export class McpAdding {
       try { await this.look(name.value.trim(), values()); } catch (error) { wrong.textContent = error.message; }
       Object.assign(button, { disabled: false, textContent: told.look });
     };
-    this.node.replaceChildren(h("form.tile", { onsubmit: submit, "aria-label": told.add },
-      line(told.name, name), line(told.kind, kind), commands, address, line(told.permission, permission), h("p.hint", {}, told.secret), wrong, h("div.row", {}, button)));
+    return h("form.tile", { onsubmit: submit, "aria-label": told.add },
+      line(told.name, name), line(told.kind, kind), commands, address, line(told.permission, permission), h("p.hint", {}, told.secret), wrong, h("div.row", {}, button));
   }
 
   turn(commands, address, kind) {
@@ -86,7 +90,7 @@ export class McpAdding {
       h("b", {}, told.offers(review.name)), h("code.where", {}, review.where), review.title && h("small", { dir: "auto" }, told.calls(review.title, review.version)),
       review.secrets.length > 0 && h("small", {}, told.vault(review.secrets.join(", "))),
       review.tools.length ? review.tools.map((tool) => h("div.tool", {}, toolFacts(tool))) : h("p", {}, told.loginFirst), wrong,
-      h("div.row", {}, button, h("button", { type: "button", onclick: () => this.form() }, told.cancel))));
+      h("div.row", {}, button, h("button", { type: "button", onclick: () => this.node.replaceChildren(this.filled) }, told.cancel))));
     button.focus();
   }
 }

@@ -2,6 +2,8 @@
 
 import { get, post } from "./api.js";
 import { h, toast } from "./dom.js";
+import { highlight } from "./highlight.js";
+import { line } from "./lines.js";
 import { told } from "./say-mcp.js";
 
 export const at = (name, more = "") => `/api/mcp/${encodeURIComponent(name)}${more}`;
@@ -13,7 +15,7 @@ export const toolFacts = (tool) => [
   h("div.row.spread", {}, h("code", {}, tool.tool), h("span.state", { "data-state": tool.state }, told.toolStates[tool.state])),
   h("ul.facts", {}, [told.effects[tool.effect], hinted(tool) && told.hinted(hinted(tool)), tool.used > 0 && told.used(tool.used)].filter(Boolean).map((text) => h("li", {}, text))),
   tool.description && h("p", { dir: "auto" }, tool.description),
-  tool.difference && h("pre", { tabindex: "0", role: "region", "aria-label": told.difference(tool.tool) }, tool.difference),
+  tool.difference && h("pre", { tabindex: "0", role: "region", "aria-label": told.difference(tool.tool) }, highlight(tool.difference, "diff")),
   tool.definition && h("details", {}, h("summary", { "aria-label": told.definition(tool.tool) }, told.whole), h("div", {}, h("pre", { tabindex: "0", role: "region", "aria-label": told.definition(tool.tool) }, tool.definition))),
 ];
 
@@ -75,7 +77,7 @@ export class McpToolList {
         answer.replaceChildren(h("pre", { tabindex: "0", role: "region", dir: "auto", "aria-label": told.answered(tool.tool) }, text), pictures ? h("p.hint", {}, told.pictures(pictures)) : "");
       } catch (error) { answer.replaceChildren(h("p.why", {}, error.message)); }
     };
-    place.replaceChildren(h("form", { onsubmit: run }, h("label.line", {}, h("span", { "aria-hidden": "true" }, told.args(tool.tool)), args), h("div.row", {}, h("button.small.primary", { type: "submit" }, told.run)), answer));
+    place.replaceChildren(h("form", { onsubmit: run }, line(told.args(tool.tool), args), h("div.row", {}, h("button.small.primary", { type: "submit" }, told.run)), answer));
     args.focus();
   }
 }

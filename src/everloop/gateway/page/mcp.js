@@ -26,9 +26,9 @@ export class McpPage {
       const { servers } = await get("/api/mcp");
       const shown = JSON.stringify(servers);
       if (shown === this.shown) return; // what is selected, or has the focus, stays
-      const first = this.shown === undefined;
+      if (this.shown !== undefined && [...this.list.querySelectorAll("textarea, select")].includes(document.activeElement)) return; // at the next look
       this.shown = shown;
-      if (first || ![...this.list.querySelectorAll("textarea, select")].includes(document.activeElement)) this.list.replaceChildren(...(servers.length ? servers.map((each) => this.tile(each)) : [h("p.hint", {}, told.none)]));
+      this.list.replaceChildren(...(servers.length ? servers.map((each) => this.tile(each)) : [h("p.hint", {}, told.none)]));
     } catch (error) { this.list.replaceChildren(h("p.hint", {}, error.message)); }
   }
 

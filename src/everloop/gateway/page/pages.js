@@ -28,7 +28,7 @@ const PAGES = [
   { name: "usage", group: "house", least: "user", open: async (at) => new (await import("./usage.js")).UsagePage(at.me.role) },
   { name: "audit", group: "house", least: "owner", open: async () => { await styled("audit.css"); return new (await import("./audit.js")).AuditPage(); } },
   { name: "backup", group: "house", least: "owner", open: async () => new (await import("./backup.js")).BackupPage() },
-  { name: "import", group: "house", least: "owner", open: async () => { await styled("import.css"); return new (await import("./import.js")).ImportPage(); } },
+  { name: "import", group: "house", least: "owner", open: async (at) => { await styled("import.css"); return new (await import("./import.js")).ImportPage(at.house.changed); } },
   { name: "health", group: "house", least: "owner", open: async () => new (await import("./health.js")).HealthPage() },
   { name: "doctor", group: "house", least: "owner", open: async () => { await styled("doctor.css"); return new (await import("./doctor.js")).DoctorPage(); } },
   { name: "server", group: "house", least: "admin", open: settings("server") },

@@ -2,6 +2,7 @@
 
 import { get, patch, post, remove } from "./api.js";
 import { ask, h, toast } from "./dom.js";
+import { line } from "./lines.js";
 import { told } from "./say-personas.js";
 
 const OPEN = ["user", "admin", "owner"];
@@ -92,5 +93,3 @@ const at = (each) => `/api/personas/${encodeURIComponent(each.name)}`;
 const words = (text, between) => text.split(between).map((each) => each.trim()).filter(Boolean);
 
 const area = (label, value = "", rows, placeholder) => h("textarea", { "aria-label": label, value, rows, placeholder });
-
-const line = (label, field) => h("label.line", {}, h("span", { "aria-hidden": "true" }, label), field);

@@ -5,7 +5,7 @@ import { spoken } from "./say.js";
 export const told = spoken({
   again: "Look again", fix: "Mend what is safe", looking: "Looking at everything …", mending: "Mending …",
   mended: (n) => (n === 1 ? "One thing is mended." : `${n} things are mended.`),
-  todo: "What to do:", others: (n) => `What is well or was skipped (${n})`,
+  todo: "What to do:", goTo: (name) => `Open ${name}`, others: (n) => `What is well or was skipped (${n})`,
   words: { ok: "Well", advice: "To consider", broken: "Broken", skipped: "Skipped" },
   verdicts: {
     ok: () => "All is well.", advice: (n) => (n === 1 ? "Nothing is broken. One thing could be better." : `Nothing is broken. ${n} things could be better.`),

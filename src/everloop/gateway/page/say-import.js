@@ -1,8 +1,7 @@
 // The words of Import.
 
 import { spoken } from "./say.js";
-
-const many = (number, one, more) => `${number} ${number === 1 ? one : more}`;
+import { many } from "./words.js";
 
 export const told = spoken({
   kinds: { chatgpt: "ChatGPT", claude: "Claude", nanobot: "nanobot", openclaw: "OpenClaw" },
@@ -17,8 +16,9 @@ export const told = spoken({
   enable: " Let its jobs run at once", grown: " Take what has grown there since as another conversation",
   look: "Look what would come", doIt: "Take it over", sending: (name) => `${name} is being sent …`,
   looking: (done) => `Being looked at … ${done}`, doing: (done) => `Being taken over … ${done}. You can leave this page; it goes on.`,
-  wouldCome: (number, messages, kind) => `${many(number, "thing", "things")} with ${many(messages, "message", "messages")} would come from ${kind}. Nothing was written yet.`,
-  came: (number, messages, kind) => `${many(number, "thing", "things")} with ${many(messages, "message", "messages")} came from ${kind}.`,
+  all: (number) => many(number, "thing", "things"),
+  wouldCome: (things, messages, kind) => `${things} with ${many(messages, "message", "messages")} would come from ${kind}. Nothing was written yet.`,
+  came: (things, messages, kind) => `${things} with ${many(messages, "message", "messages")} came from ${kind}.`, listed: "Conversations stand in the list, at the times when they were held.",
   nothing: "There is nothing to take over.", nothingNew: "There is nothing new to take over: all of it is here already.",
   things: {
     setting: (number) => many(number, "setting", "settings"), memory: (number) => many(number, "memory file", "memory files"), file: (number) => many(number, "file of the workspace", "files of the workspace"),

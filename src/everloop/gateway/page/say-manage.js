@@ -44,6 +44,9 @@ export const told = spoken({
   setBy: (place) => `set by ${place}; change it there`, setAtStart: "given when the gateway was started", byHand: "changed in the settings file only",
   notSet: "not set", on: "on", oneInLine: "one in each line", secretSet: "set; type another to replace it",
 
+  // A message that is edited in its place
+  editHint: "What came of it stays as an older version, files as they are. Enter asks again, Shift+Enter makes a line.", askAgain: "Ask again",
+
   // The help for the keyboard
   keysHelp: [
     [["Enter"], "send"], [["Shift", "Enter"], "new line"], [["Esc"], "stop what runs"], [["↑"], "in an empty field: what you said before"], [["/"], "commands"], [["@"], "files"],
@@ -88,7 +91,7 @@ export const told = spoken({
   usedBy: "By", usedBys: { model: "Model", person: "Person", channel: "Channel", job: "Job", tool: "Tool" }, nameless: { job: "turns", channel: "deleted", person: "nobody" }, ofOne: (name) => `Only ${name}`, ofAll: "Show everybody again",
   byTool: "Calls of each tool, with the tokens and the cost of the answers that made them: an answer that calls two tools counts for both.",
   nothingUsed: "Nothing has been used yet", noneOfThis: "Nothing of this kind", noneOfThisHint: "In this time nothing was used that way. Choose other days, or look by something else.", nothingUsedHint: "What models cost stands here, day by day, from the first question on.",
-  cost: "Cost", calls: "Calls", read: "Input", written: "Output", unpriced: (number) => `without ${number} calls whose price is not known`, priced: "at the prices of that day", ownPaid: (amount) => `${amount} with own keys`, toModels: "to models",
+  cost: "Cost", calls: "Calls", read: "Input", written: "Output", unpriced: (number) => `${number === "1" ? "of 1 call" : `of ${number} calls`} the price is not known`, priced: "at the prices of that day", ownPaid: (amount) => `${amount} with own keys`, toModels: "to models",
   fromCache: (percent) => `${percent}% from the cache`, thought: (number) => `${number} of it reasoning`, byDay: (what) => `${what} by day; the table below has the numbers`,
   columns: ["Model", "Calls", "Input", "Cached", "Output", "Cost"], notKnown: "not known",
 

@@ -4,7 +4,7 @@ import { spoken } from "./say.js";
 
 export const told = spoken({
   none: "Nothing is scheduled", noneHint: "Make a schedule below, or say it in a chat: “every weekday at 8, summarise my inbox”.",
-  yours: "Your schedules", make: "Make a schedule", does: "What it does", when: "When", text: "Text", where: "Where it answers", name: "Name (optional)", zone: "Time zone (optional), as Europe/Berlin",
+  yours: "Your schedules", make: "Make a schedule", does: "What it does", when: "When", text: "Text", where: "Where it answers", name: "Name (optional)", zone: "Time zone", zoneHint: "Europe/Berlin; empty: as the gateway has it",
   kinds: { message: "Tell me this text (costs nothing)", turn: "Ask the agent", command: "Run a command in the sandbox" },
   done: { message: "tells", turn: "asks", command: "runs" },
   whenHint: "at 08:00, at 2027-01-31 08:00, after 20m, every 2h, cron 0 8 * * 1-5", textHint: "What is told, asked or run",
@@ -16,5 +16,5 @@ export const told = spoken({
   heartbeat: "Heartbeat", heartRun: "Look now", heartAllow: "Let these checks run", heartUnknown: "How it stands is not known.",
   heartHint: "What stands in HEARTBEAT.md in your workspace is looked after by itself; you are written to only if that is worth a message.",
   heartChecks: (checks) => `Its checks run only as far as the settings allow them without asking: ${checks.join("; ")}`,
-  cost: (dollars) => `$${dollars.toFixed(4)}`, inSession: (session) => `in ${session}`, poll: (what, condition) => `looks at ${what} until it ${condition}`,
+  cost: (dollars) => `$${dollars.toFixed(4)}`, inSession: (title) => `in “${title}”`, poll: (what, condition) => `looks at ${what} until it ${condition}`,
 });

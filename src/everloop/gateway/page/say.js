@@ -66,7 +66,7 @@ export const say = spoken({
 
   // What is said in it
   you: "You", youSending: "You, being sent", answering: "everloop, answering", working: "everloop is working", thinking: "Thinking …", thoughts: "Thoughts", thoughtFor: (time) => `Thought for ${time}`, heartbeat: "Heartbeat",
-  editMessage: "Edit and ask again", editHint: "What came of it stays as an older version, files as they are. Enter asks again, Shift+Enter makes a line.", askAgain: "Ask again",
+  editMessage: "Edit and ask again",
   copyAnswer: "Copy the answer", answerAgain: "Answer again", answerWith: "Answer again with …", forkHere: "Continue from here in a copy", tokens: (read, written) => `${read} in, ${written} out`,
   cutOff: "The answer was cut off at the limit of tokens.", goOn: "Go on", goOnSaid: "Go on from where you stopped.", declined: "The model declined to say more.",
   stopped: "Stopped.", cutAnswer: "everloop, cut off", noAnswer: "No answer this time", triedBefore: "What was tried before", callFailed: (why) => `A model call failed: ${why}`,
@@ -87,9 +87,6 @@ export const say = spoken({
   steps: (number) => `${number} steps`, failedSteps: (number) => `${number} failed`,
   mayIRun: (tool) => `May I run ${tool}?`, yourAnswer: "Your answer", allow: "Allow", deny: "Deny",
   risks: { low: "low risk", medium: "medium risk", high: "high risk" }, mutates: "changes something", leaves: "leaves the sandbox", privileged: "wants privileges",
-  alsoAllow: "Allow the like too …", whatElse: "What is allowed too", howLong: "For how long", sameCall: "the same call again", allOf: (host) => `all addresses of ${host}`, fitting: "commands that fit a pattern", anyOf: (tool) => `anything of ${tool}`,
-  pattern: "Pattern of the commands", folder: "Folder", onlyFolder: "only in this folder of the workspace", onlyHere: "only in this conversation", howOften: "How often", anyTimes: "as often as it comes", allowLike: "Allow, and the like",
-  times: { 3600: "for an hour", 28800: "for 8 hours", 86400: "for a day", 604800: "for a week" }, runs: { 1: "once more", 5: "5 times", 20: "20 times" },
 
   // Where one writes
   message: "Message", askAnything: "Ask anything, or /help", answerAbove: "Answer above, or go on", steer: "Steer it while it works", send: "Send", sendKey: "Send (Enter)", stop: "Stop", stopKey: "Stop (Esc)", toBackground: "Let it go on in the background",

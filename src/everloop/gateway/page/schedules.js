@@ -2,6 +2,7 @@
 
 import { get, patch, post, remove } from "./api.js";
 import { ask, h, toast } from "./dom.js";
+import { line } from "./lines.js";
 import { told } from "./say-schedules.js";
 import { moment } from "./words.js";
 
@@ -17,9 +18,14 @@ export class SchedulesPage {
     this.heart = h("section.tile.schedule", { "aria-label": told.heartbeat, "aria-live": "polite" });
     this.node = h("div.tab", {}, this.list, this.form, this.heart);
     this.open = new Set(); // whose last runs are shown
+    this.titles = new Map(); // what the conversations are called in which they answer
     this.timer = setInterval(() => this.load(), EVERY);
-    this.load();
-    this.drawForm();
+    this.begin();
+  }
+
+  async begin() {
+    await this.drawForm();
+    await this.load();
   }
 
   async load() {
@@ -61,7 +67,7 @@ export class SchedulesPage {
     return h("article.tile.schedule", { "data-id": each.id },
       h("div.row.spread", {}, h("b", {}, each.name), h("span", {}, each.when)),
       h("p.text", {}, `${poll}${told.done[each.does]}: ${each.text}`),
-      h("small", {}, [standing, told.inSession(each.session), each.zone, each.runs ? told.ran(each.runs) : ""].filter(Boolean).join(" · ")),
+      h("small", {}, [standing, told.inSession(this.titles.get(each.session) ?? each.session), each.zone, each.runs ? told.ran(each.runs) : ""].filter(Boolean).join(" · ")),
       this.runs(each), h("div.row", {}, this.buttons(each)));
   }
 
@@ -96,14 +102,15 @@ export class SchedulesPage {
   }
 
   async drawForm() {
-    let sessions = [];
-    try { ({ sessions } = await get("/api/sessions")); } catch { /* said below */ }
+    let sessions;
+    try { ({ sessions } = await get("/api/sessions")); } catch (error) { this.form.replaceChildren(h("b", {}, told.make), h("small", {}, error.message)); return; }
+    this.titles = new Map(sessions.map((each) => [each.session, each.title]).filter(([, title]) => title));
     if (!sessions.length) { this.form.replaceChildren(h("b", {}, told.make), h("small", {}, told.noPlace)); return; }
-    const does = h("select.pick", { "aria-label": told.does }, Object.entries(told.kinds).map(([value, text]) => h("option", { value }, text)));
-    const where = h("select.pick", { "aria-label": told.where }, sessions.map((each) => h("option", { value: each.session }, each.title || each.session)));
+    const does = h("select", { "aria-label": told.does }, Object.entries(told.kinds).map(([value, text]) => h("option", { value }, text)));
+    const where = h("select", { "aria-label": told.where }, sessions.map((each) => h("option", { value: each.session }, each.title || each.session)));
     const when = h("input", { "aria-label": told.when, placeholder: told.whenHint, required: true, autocomplete: "off", maxlength: 200 });
     const text = h("textarea", { "aria-label": told.text, placeholder: told.textHint, required: true, rows: 3, maxlength: 10000 });
-    const zone = h("input", { "aria-label": told.zone, placeholder: told.zone, autocomplete: "off", maxlength: 80 });
+    const zone = h("input", { "aria-label": told.zone, placeholder: told.zoneHint, value: Intl.DateTimeFormat().resolvedOptions().timeZone ?? "", autocomplete: "off", maxlength: 80 });
     const wrong = h("p.wrong", { role: "alert" });
     this.form.onsubmit = async (event) => {
       event.preventDefault();
@@ -116,7 +123,8 @@ export class SchedulesPage {
         await this.load();
       } catch (error) { wrong.textContent = error.message; }
     };
-    this.form.replaceChildren(h("b", {}, told.make), does, when, text, where, zone, wrong, h("div.row", {}, h("button", { type: "submit" }, told.add)));
+    this.form.replaceChildren(h("b", {}, told.make), line(told.does, does), line(told.when, when), line(told.text, text), line(told.where, where), line(told.zone, zone), wrong,
+      h("div.row", {}, h("button.primary", { type: "submit" }, told.add)));
   }
 
   async drop(each) {
@@ -130,5 +138,5 @@ export class SchedulesPage {
   }
 
   close() { clearInterval(this.timer); }
-  reconnected() { this.load(); }
+  reconnected() { if (this.form.onsubmit) this.load(); else this.begin(); }
 }

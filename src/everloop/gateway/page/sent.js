@@ -1,6 +1,6 @@
 // What goes from a conversation to the gateway: messages, which stand below the log until it has them, and commands.
 
-import { draftOf } from "./drafts.js";
+import { draftOf, readWaiting } from "./drafts.js";
 import { toast } from "./dom.js";
 import { newId } from "./socket.js";
 
@@ -36,18 +36,20 @@ export class Sent {
     });
   }
 
-  /** What was sent from here and not taken yet; it is sent by the socket. */
+  /** What was sent from here and not taken yet, which the socket does, or is to be heard by the turn that runs. */
   show() {
-    for (const { id, session, content, files = [] } of this.socket.unacknowledged.values()) {
-      if (session !== this.session() || this.log.pending.has(id) || this.heardOf(content)) continue;
+    const here = this.session();
+    const taken = this.log.open ? readWaiting(here).filter(({ content, after }) => !content.startsWith("/") && after >= this.transcript.entries[0].seq - 1) : [];
+    for (const { id, session = here, content, files = [], after } of [...this.socket.unacknowledged.values(), ...taken]) {
+      if (session !== here || this.log.pending.has(id) || this.heardOf(content, after)) continue;
       this.transcript.empty.hidden = true;
       this.log.expect(id, content, files, !this.socket.open);
     }
   }
 
   /** Whether the log has it already, and only the word for that is on its way. */
-  heardOf(text) {
-    return this.transcript.entries.slice(-10).some((each) => each.kind === "user_said" && each.parts.some((part) => part.text === text));
+  heardOf(text, after = this.log.seq - 10) {
+    return this.transcript.entries.some((each) => each.seq > after && each.kind === "user_said" && each.parts.some((part) => part.text === text));
   }
 
   /** Whether something was said that will have an entry; a command may have none. */

@@ -54,6 +54,7 @@ export class SettingsView {
       if (this.closed) { page.close?.(); return; }
       this.page = page;
       this.body.replaceChildren(page.node);
+      this.node.querySelector(".pages [aria-current]").scrollIntoView({ block: "nearest" });
     } catch (error) {
       this.body.replaceChildren(h("p.hint", {}, error.status === 403 ? told.onlyAdmins : error.message));
     }
@@ -94,5 +95,5 @@ export class SettingsView {
   }
 
   frame() {}
-  reconnected() { this.page?.reconnected?.(); }
+  reconnected() { if (!this.page && this.open) this.load(); else this.page?.reconnected?.(); }
 }

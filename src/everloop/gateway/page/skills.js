@@ -2,10 +2,11 @@
 
 import { get, post, remove, upload } from "./api.js";
 import { ask, h, toast } from "./dom.js";
+import { line } from "./lines.js";
 import { told } from "./say-skills.js";
 
 const at = (name) => `/api/skills/${encodeURIComponent(name)}`;
-const facts = (lines) => h("ul.facts", {}, lines.filter(Boolean).map((line) => h("li", {}, line)));
+const facts = (lines) => h("ul.facts", {}, lines.filter(Boolean).map((text) => h("li", {}, text)));
 const listed = (title, lines) => (lines.length ? [h("p", {}, h("strong", {}, title)), facts(lines)] : []);
 
 export class SkillsPage {
@@ -78,7 +79,7 @@ export class SkillsPage {
       } catch (error) { wrong.textContent = error.message; }
     };
     this.adding.replaceChildren(h("form.tile.skill-form", { onsubmit: submit },
-      h("label.line", {}, h("span", { "aria-hidden": "true" }, told.choose), file), h("label.line", {}, h("span", { "aria-hidden": "true" }, told.path), path),
+      line(told.choose, file), line(told.path, path),
       wrong, h("div.row", {}, h("button.primary", { type: "submit" }, told.review))));
   }
 

@@ -27,13 +27,15 @@ export async function choose() {
   const readers = { browser: radio(told.readByBrowser, !paid && can.browserVoice, can.browserVoice, "speech-reader"), provider: radio(told.readByProvider, paid, can.providerVoice, "speech-reader") };
   const hint = (text) => h("p.hint", {}, text);
   const close = () => { dialog.close(); dialog.remove(); };
+  const wrong = h("p.wrong", { role: "alert" });
+  const lacks = (label, text) => { wrong.textContent = text; label.querySelector("input").focus(); };
   const submit = (event) => {
     event.preventDefault();
     const way = on(talk) ? (on(provider) ? "provider" : on(browser) ? "browser" : "") : "";
-    if (on(talk) && !way) { browser.querySelector("input").focus(); return; } // it has to be said who hears it
+    if (on(talk) && !way) { lacks(browser, told.whoHears); return; } // it has to be said
     const reads = on(aloud) || on(always);
     const reader = on(readers.provider) ? "provider" : on(readers.browser) ? "browser" : "";
-    if (reads && !reader) { readers.provider.querySelector("input").focus(); return; } // nor who reads, where it costs
+    if (reads && !reader) { lacks(readers.provider, told.whoReads); return; } // it may cost
     const now = { talk: way, atOnce: on(atOnce), aloud: reads, always: on(always), by: reader };
     write("speech", way || now.aloud ? now : null);
     close();
@@ -45,7 +47,7 @@ export async function choose() {
       h("fieldset", {}, h("legend", {}, told.by), provider, missing && hint(missing), browser, hint(can.browser ? told.privacy : told.noBrowser)),
       atOnce, hint(told.atOnceHint), aloud, always,
       h("fieldset", {}, h("legend", {}, told.aloudBy), readers.browser, !can.browserVoice && hint(told.noVoice), readers.provider, hint(can.providerVoice ? told.readCost : told.noReader)),
-      h("div.row.end", {}, h("button", { type: "button", onclick: close }, told.cancel), h("button.primary", { type: "submit" }, told.save))));
+      wrong, h("div.row.end", {}, h("button", { type: "button", onclick: close }, told.cancel), h("button.primary", { type: "submit" }, told.save))));
   document.body.append(dialog);
   dialog.showModal();
 }

@@ -9,6 +9,7 @@ const HEIGHT = 220;
 const FOOT = 24;
 const SIDE = 44;
 const SHADES = 5;
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
 
 export class UsagePage {
   constructor(role) {
@@ -54,7 +55,7 @@ export class UsagePage {
       return;
     }
     const models = [...new Set(rows.map((row) => row.model))].sort((a, b) => sum(rows, b, this.by) - sum(rows, a, this.by));
-    const width = Math.max(300, Math.min(860, this.body.clientWidth || 720)); // drawn at its size, so that its letters are legible
+    const width = Math.max(300, Math.min(860, this.node.clientWidth || 720)); // drawn at its size, so that its letters are legible
     const pick = this.group === "person" ? (shown) => { const { name, label } = rows.find((row) => row.model === shown); this.only(name, label || name); } : null;
     this.body.replaceChildren(...whose, this.group === "tool" ? h("p.hint", {}, told.byTool) : totals(rows), chart(rows, models, since, days, this.by, width),
       h("div.row.legend", {}, models.map((model, i) => h("span", {}, h(`i.m-${i % SHADES}`), model))), table(rows, models, told.usedBys[this.group], pick));
@@ -94,12 +95,12 @@ function chart(rows, models, since, days, by, width) {
       base += value;
       return value ? s(`rect.m-${m % SHADES}`, { x: SIDE + i * step + step * 0.14, width: step * 0.72, y: y(base), height: Math.max(1, y(from) - y(base)), rx: Math.min(2, step * 0.2) }) : null;
     });
-    return s("g", {}, s("title", {}, `${date}: ${written(heights[i], by)}`), s("rect.hover", { x: SIDE + i * step, y: 0, width: step, height: HEIGHT - FOOT + 8 }), parts);
+    return s("g", {}, s("title", {}, `${day.format(new Date(date))}: ${written(heights[i], by)}`), s("rect.hover", { x: SIDE + i * step, y: 0, width: step, height: HEIGHT - FOOT + 8 }), parts);
   });
   const lines = [0, 0.5, 1].map((part) => s("g", {}, s("line", { x1: SIDE, x2: width, y1: y(top * part), y2: y(top * part) }),
     s("text", { x: SIDE - 8, y: y(top * part) + 4, "text-anchor": "end" }, written(top * part, by))));
   const every = Math.ceil(days / Math.floor(width / 90));
-  const labels = dates.map((date, i) => (i % every === 0 ? s("text", { x: SIDE + i * step + step / 2, y: HEIGHT + 4, "text-anchor": i ? "middle" : "start" }, date.slice(5)) : null));
+  const labels = dates.map((date, i) => (i % every === 0 ? s("text", { x: SIDE + i * step + step / 2, y: HEIGHT + 4, "text-anchor": i ? "middle" : "start" }, day.format(new Date(date))) : null));
   return s("svg.chart", { viewBox: `0 0 ${width} ${HEIGHT + 12}`, role: "img", "aria-label": told.byDay(told.kindsOfUsage[by]) }, lines, columns, labels);
 }
 

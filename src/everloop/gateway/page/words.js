@@ -3,7 +3,7 @@
 import { say } from "./say.js";
 
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
-const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const time = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 const whole = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 export const moment = (at) => whole.format(new Date(at * 1000));
@@ -35,6 +35,8 @@ export function lasted(seconds) {
   const minutes = Math.floor(seconds / 60);
   return minutes < 60 ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
+
+export const many = (number, one, more) => `${number} ${number === 1 ? one : more}`;
 
 export function count(number) {
   if (number < 1000) return String(number);
