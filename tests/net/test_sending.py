@@ -8,7 +8,6 @@ import struct
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import pytest
 
@@ -28,24 +27,30 @@ REFUSALS = {
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
-@pytest.fixture(params=["plainly", "securely"])
-def context(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | None:
-    if request.param == "plainly":
-        return None
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     if not shutil.which("openssl"):
         pytest.skip("openssl is not installed")
-    files = [str(tmp_path / "ca.pem"), str(tmp_path / "key.pem")]
+    folder = tmp_path_factory.mktemp("certificate")
+    files = str(folder / "ca.pem"), str(folder / "key.pem")
     made = ["-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1"]
     command = ["openssl", "req", *made, "-out", files[0], "-keyout", files[1]]
     subprocess.run(command, check=True, capture_output=True)
+    return files
+
+
+@pytest.fixture(params=["plainly", "securely"])
+def context(request: pytest.FixtureRequest) -> ssl.SSLContext | None:
+    if request.param == "plainly":
+        return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*files)
+    context.load_cert_chain(*request.getfixturevalue("certificate"))
     return context
 
 
 @pytest.fixture
-async def http(context: ssl.SSLContext | None, tmp_path: Path) -> AsyncIterator[TrustedHttp]:
-    http = TrustedHttp(ca_file=str(tmp_path / "ca.pem") if context else None)
+async def http(context: ssl.SSLContext | None, request: pytest.FixtureRequest) -> AsyncIterator[TrustedHttp]:
+    http = TrustedHttp(ca_file=request.getfixturevalue("certificate")[0] if context else None)
     yield http
     await http.close()
 

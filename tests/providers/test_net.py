@@ -658,12 +658,13 @@ async def test_a_proxy_that_is_not_there_is_named_as_the_reason():
         )
 
 
-@pytest.fixture
-def certificate(tmp_path):
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
     """A company's own authority, which is also the certificate of its server on loopback."""
     if not shutil.which("openssl"):
         pytest.skip("openssl is not installed")
-    files = tmp_path / "ca.pem", tmp_path / "key.pem"
+    folder = tmp_path_factory.mktemp("certificate")
+    files = folder / "ca.pem", folder / "key.pem"
     made = [
         "-x509",
         "-newkey",

@@ -195,8 +195,7 @@ async def test_a_box_that_was_changed_does_not_open(store: Store, vault: Encrypt
 
 
 @pytest.mark.parametrize("length", [0, 1, 12, 20])
-async def test_a_box_that_was_cut_does_not_open(store: Store, key: Key, length: int):
-    vault = EncryptedVault(store, key)
+async def test_a_box_that_was_cut_does_not_open(store: Store, vault: EncryptedVault, length: int):
     await vault.set("openai", CANARY)
     box = await store.secret("owner", "openai") or b""
     await store.keep_secret("owner", "openai", box[:length])

@@ -16,7 +16,7 @@ from everloop.gateway.http.errors import Refused
 from everloop.gateway.openai import chat_shapes, responses_shapes
 from everloop.gateway.openai.request import ClientMessage, ClientRequest, check, check_calls, results_of, tidy
 from everloop.testing import Say, ScriptedModel
-from tests.effort import examples
+from tests.effort import examples, in_full
 from tests.gateway.http_doors import TOKEN, Serve, Served
 
 FUNCTION = {"name": "weather", "description": "Tell it.", "parameters": {"type": "object", "properties": {}}}
@@ -103,6 +103,7 @@ def test_a_failure_of_ours_or_a_refusal_without_a_sentence_is_not_as_it_should_b
     assert not is_told(400, '{"error":{"code":"x","message":"no"}}')
 
 
+@pytest.mark.shortened
 @pytest.mark.parametrize(
     "path, body", [("/v1/chat/completions", CHAT), ("/v1/responses", RESPONSES), ("/message", MESSAGE)]
 )
@@ -111,7 +112,7 @@ async def test_a_request_with_something_wrong_in_it_is_answered_or_refused(serve
     seen = set()
     async with serve(ScriptedModel(lambda shown: Say("ok"))) as served, ClientSession() as session:
         assert (await send(served, session, path, msgspec.json.encode(body)))[0] == 200
-        for _ in range(60):
+        for _ in range(in_full(60, 20)):
             bodies = [changed(body, random) for _ in range(10)]
             sending = [send(served, session, path, msgspec.json.encode(each)) for each in bodies]
             for sent, (status, text) in zip(bodies, await asyncio.gather(*sending), strict=True):
