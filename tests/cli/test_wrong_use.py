@@ -15,6 +15,7 @@ WRONG = {
     "usage --size=3": "everloop usage has no option --size. See: everloop usage --help",
     "usage --json=3": "--json takes no value, unlike '3'. See: everloop usage --help",
     "usage --days x": "--days must be a number of days from 1 to 36500. See: everloop usage --help",
+    "--verison": "everloop agent has no option --verison (did you mean --version?). See: everloop agent --help",
     "--foo": "everloop agent has no option --foo. See: everloop agent --help",
     "-m": "-m/--message needs a value. See: everloop agent --help",
     "-m two words": "everloop agent does not know what to do with 'words'; a message of several words is quoted. "

@@ -31,6 +31,10 @@ class CliCommand(NamedTuple):
 
 
 ANY = ("*",)
+ABOUT = (
+    "A self-hosted AI agent that keeps its word. Without a command it opens a chat. To begin with: everloop onboard. "
+    "When something is wrong: everloop doctor. More of a command: everloop COMMAND --help."
+)
 
 
 COMMANDS = {
@@ -191,7 +195,7 @@ def run(argv: list[str]) -> int:
 
 def build_parser(wanted: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """A parser that knows the options of the `wanted` commands, and of the others what they are for."""
-    parser = Parser(prog="everloop", description="A self-hosted AI agent that keeps its word.")
+    parser = Parser(prog="everloop", description=ABOUT)
     parser.add_argument("--version", action="version", version=f"everloop {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, row in COMMANDS.items():

@@ -33,7 +33,7 @@ from .terminal import Terminal
 MORE = (
     "KEY is as agents.defaults.model; camelCase is understood. A list is written with commas or as JSON, a table as "
     "JSON. The file is config.toml in the home, or config.json; what the environment sets lies over it. Keys of model "
-    "providers belong into the vault: everloop models key set NAME. Channels: everloop channels add NAME."
+    "providers belong in the vault: everloop models key set NAME. Channels: everloop channels add NAME."
 )
 HIDDEN = "…"
 AT_ONCE = "What runs takes it up with its next turn."

@@ -21,6 +21,9 @@ _WORDS = (
 )
 
 
+FIRST = ("--version",)  # is typed in the place of a command
+
+
 class Parser(argparse.ArgumentParser):
     """Raises WrongUse where argparse would print its usage and end the process. Words that stand behind options are
     `further` ones of this argument, which argparse gives only those before them."""
@@ -47,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         word = left[0]
         if word.startswith("-") and word != "-":
             option = word.partition("=")[0]
-            return f"{self.prog} has no option {option}{nearest(option, self._option_string_actions)}"
+            return f"{self.prog} has no option {option}{nearest(option, (*self._option_string_actions, *FIRST))}"
         words = ", ".join(map(repr, left))
         quoted = "; a message of several words is quoted" if "-m" in self._option_string_actions else ""
         return f"{self.prog} does not know what to do with {words}{quoted}"

@@ -2,8 +2,12 @@
 
 from ..app.records import open_library
 from ..app.survey import HostRow, ModelRow, Use, find_hosts, find_models, find_uses
+from ..errors import EverloopError
+from .parser import nearest
 from .table import counted, rate, table, to_json
 from .terminal import Terminal
+
+WORDS = ("test", "key", "login", "logout")  # of `everloop models`, in whose place a provider may be named
 
 
 async def list_hosts(everything: bool, as_json: bool, terminal: Terminal) -> int:
@@ -27,7 +31,12 @@ async def list_models(wanted: str, as_json: bool, terminal: Terminal) -> int:
     """Of a provider, or those that fit a pattern of provider/model. Raises ProviderError when it cannot be asked."""
     async with open_library() as library:
         terminal.status("asking the host …")
-        rows = await find_models(library, wanted, await find_uses(library))
+        try:
+            rows = await find_models(library, wanted, await find_uses(library))
+        except EverloopError as error:
+            if (near := nearest(wanted, WORDS)) and f"{error}".startswith("there is no provider"):
+                raise EverloopError(f"there is no provider, and no word, {wanted!r}{near}") from error
+            raise
     terminal.answer(to_json({"models": rows}) if as_json else _models_text(wanted, rows))
     return 0
 
