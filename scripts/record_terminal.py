@@ -1,4 +1,5 @@
-"""Draw docs/terminal.svg: a chat at a pseudo-terminal with a scripted model, as its screen shows it.
+"""Draw docs/terminal.svg and docs/terminal-tools.svg: a chat at a pseudo-terminal with a scripted model, as its screen
+shows it.
 
 python scripts/record_terminal.py
 """
@@ -37,6 +38,18 @@ def total(rows: list[int]) -> int:
 """
 
 
+BEFORE = """TAX = 0.2
+
+
+def total(prices):
+    sum = 0
+    for price in prices:
+        sum += price * (1 + TAX)
+    return sum * (1 + TAX)
+"""
+OLD, NEW = "        sum += price * (1 + TAX)\n", "        sum += price\n"
+
+
 async def record() -> str:
     with tempfile.TemporaryDirectory() as folder:
         async with ModelServer() as model:
@@ -49,6 +62,29 @@ async def record() -> str:
                 await terminal.shows("June")
                 terminal.send("/mo")
                 await terminal.shows("Show the model")
+                return drawn(terminal)
+
+
+async def record_tools() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        async with ModelServer() as model:
+            person = Person(Path(folder), model)
+            (person.home / "workspace").mkdir(parents=True)
+            person.home.chmod(0o700)
+            (person.home / "workspace" / "prices.py").write_text(BEFORE)
+            edit = {"path": "prices.py", "old_text": OLD, "new_text": NEW}
+            model.play(
+                [
+                    [Say("The tax is added twice: once in the loop, and again at the end."), Call("edit_file", edit)],
+                    Call("exec", {"command": "python3 -c 'import prices; print(prices.total([100, 50]))'"}),
+                    Call("exec", {"command": "sudo systemctl restart shop"}),
+                ]
+            )
+            async with RichTerminal(person, columns=84, rows=31) as terminal:
+                await terminal.shows("everloop, custom/scripted")
+                terminal.send("fix the total in prices.py, try it, and restart the shop\r")
+                await terminal.shows("Allow it?")
+                await terminal.until(lambda: any(line.startswith(" y here") for line in terminal.screen))
                 return drawn(terminal)
 
 
@@ -82,3 +118,4 @@ def _row(cells, row: int, columns: int) -> str:  # type: ignore[no-untyped-def]
 
 if __name__ == "__main__":
     (ROOT / "docs" / "terminal.svg").write_text(asyncio.run(record()))
+    (ROOT / "docs" / "terminal-tools.svg").write_text(asyncio.run(record_tools()))

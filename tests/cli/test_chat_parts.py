@@ -5,14 +5,18 @@ from pathlib import Path
 
 import pytest
 
+import everloop
 from everloop.cli.chat.attention import Attention
 from everloop.cli.chat.folding import Folded, label_before
 from everloop.cli.chat.history import TypedHistory
 from everloop.cli.chat.mentions import dragged, mentioned
 from everloop.cli.chat.others import Presence
+from everloop.cli.chat.status_line import StatusLine
 from everloop.cli.here import end
+from everloop.core.prompt import Usage
 from everloop.ports.conversation import Conversation
 from everloop.readings.family import family
+from everloop.testing import Say, ScriptedModel, Spend
 
 
 async def test_who_is_cancelled_while_something_ends_is_cancelled():
@@ -34,6 +38,22 @@ async def test_who_is_cancelled_while_something_ends_is_cancelled():
     over.set()
     await end(looking)
     assert looking.cancelled()
+
+
+async def test_the_status_line_knows_what_a_snapshot_brings_and_nothing_of_another_conversation(tmp_path):
+    model = ScriptedModel([[Say("one"), Spend(Usage(1000, 20))], [Say("two"), Spend(Usage(500, 3))]])
+    async with everloop.open(tmp_path, provider=model) as agent:
+        status = StatusLine(agent, "cli:direct", lambda: None)
+        shown = []
+        for line in ("hi", "/session snapshot here", "on", "/session restore here", "/new"):
+            async for event in agent.stream(line, "cli:direct"):
+                status.follow(event)
+            await status.look()
+            shown.append(status.text(200).removesuffix(" · cli:direct"))
+    name, full = agent.model, shown[0].rpartition(" · ")[2]
+    assert full.endswith("% full")
+    assert shown[:2] == [f"{name} · 1.0k tokens · {full}"] * 2
+    assert shown[3:] == [f"{name} · 1.0k tokens", name]
 
 
 class TestMentions:
@@ -58,7 +78,7 @@ class TestMentions:
 def test_two_pastes_have_two_labels_and_the_same_one_has_one():
     folded, one, other = Folded(), "a\n" * 20, "b\n" * 20
     labels = [folded.fold(each) for each in (one, other, one)]
-    assert labels == ["[pasted 21 lines]", "[pasted 21 lines #2]", "[pasted 21 lines]"]
+    assert labels == ["[pasted 20 lines]", "[pasted 20 lines #2]", "[pasted 20 lines]"]
     assert folded.unfold(f"x {labels[0]} y {labels[1]}") == f"x {one} y {other}"
     assert [label_before(f"x {labels[1]}"), label_before("x [words]")] == [len(labels[1]), 0]
 
@@ -73,14 +93,14 @@ def test_a_history_that_is_damaged_or_too_long_is_read_all_the_same(tmp_path: Pa
 
 
 def test_a_history_knows_what_was_pasted_and_how_it_is_called_in_another_chat(tmp_path: Path):
-    path, one, other = tmp_path / "history", "a\n" * 20, "see [pasted 21 lines]\n" * 20
+    path, one, other = tmp_path / "history", "a\n" * 20, "see [pasted 20 lines]\n" * 20
     first = Folded()
     typed = f"look: {first.fold(one)} and {first.fold(other)}"
     TypedHistory(path, first).append_string(typed)
     second = Folded()
     second.fold("b\n" * 20)  # so that the words of the first chat stand for something else in this one
     [text] = TypedHistory(path, second).load_history_strings()
-    assert text == "look: [pasted 21 lines #2] and [pasted 21 lines #3]"
+    assert text == "look: [pasted 20 lines #2] and [pasted 20 lines #3]"
     assert second.unfold(f"{text}!") == first.unfold(f"{typed}!") == f"look: {one} and {other}!"
 
 
@@ -88,7 +108,7 @@ def test_a_folded_paste_stays_folded_when_the_text_around_it_is_edited():
     folded, pasted = Folded(), "a\n" * 20
     label = folded.fold(pasted)
     assert folded.fold_again(f"now {pasted} more") == f"now {label} more"
-    assert folded.fold_again(f"now {pasted[2:]} more") == "[pasted 20 lines]"  # it was changed itself
+    assert folded.fold_again(f"now {pasted[2:]} more") == "[pasted 20 lines #2]"  # it was changed itself
     assert folded.fold_again("little") == "little"
 
 

@@ -114,9 +114,15 @@ class TestTyping:
         terminal.send("/new\r")
         await terminal.shows("New session started.")
         terminal.send("/resume\r")
-        await terminal.shows("> /resume", "(2 messages")
+        await terminal.shows("> /resume", ", 2 messages: ")
         terminal.send("\t\r")
         await terminal.shows("Here we go on with")
+        terminal.send("/session snapshot place\r")
+        await terminal.shows("Come back to this place")
+        terminal.send("/session restore ")
+        await terminal.until(lambda: any(line.startswith(" place ") for line in terminal.screen))
+        terminal.send("\t\r")
+        await terminal.shows("Here we go on from 'place'")
         terminal.send("/fork\r")
         await terminal.shows("This is a copy now")
         terminal.send("/tree\r")
@@ -214,7 +220,7 @@ class TestWhileItWorks:
 
     async def test_a_command_of_ones_own_joins_the_conversation(self, model, terminal):
         terminal.send("!echo a$((1+1))b\r")
-        await terminal.shows("a2b", "go with the next message")
+        await terminal.shows("a2b", "1 output goes with the next message")
         assert model.prompts == []
         terminal.send("what was it?\r")
         await terminal.shows("answer 1")

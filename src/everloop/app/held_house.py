@@ -1,11 +1,13 @@
 """An open everloop as it is looked at: what it is set to, what runs in it, and its desks, made when asked for."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.decide import Steering
 from ..core.people import Role
+from ..errors import ModelMissing
 from ..ports import Files
 from ..ports.channel import Hook
 from ..ports.jobs import TaskState
@@ -128,6 +130,16 @@ class HeldHouse:
     def model_names(self) -> list[str]:
         """The presets by which a model can be chosen."""
         return self._live.names()
+
+    def model_called(self, choice: str) -> str:
+        """The provider/model that a name stands for; the usual one where there is none of this name any more."""
+        with suppress(ModelMissing):
+            return self._live.find(choice).name
+        return self.model
+
+    def persona_names(self, role: Role) -> Sequence[str]:
+        """Those that someone of this role may choose."""
+        return [*self._live.now.personas.open_to(role)]
 
     @property
     def problem(self) -> str:

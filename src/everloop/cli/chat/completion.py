@@ -2,7 +2,7 @@
 the workspace, and the answers that a question takes."""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from ...readings.commands import COMMANDS, SKILL
+from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.visible import in_one_line
 from .mentions import mention_of
 
@@ -27,13 +27,15 @@ class Named(Struct, frozen=True):
     shown: str = ""
 
 
-class NameSources(Struct, frozen=True):
-    """Where names come from, once the house is open; none before."""
+Source = Callable[[], Awaitable[list[Named]]]
 
-    sessions: Callable[[], Awaitable[list[Named]]] | None = None
-    branches: Callable[[], Awaitable[list[Named]]] | None = None
-    models: Callable[[], Awaitable[list[Named]]] | None = None
-    skills: Callable[[], Awaitable[list[Named]]] | None = None
+
+class NameSources(Struct, frozen=True):
+    """The commands that there are, and what may be named behind them, once the house is open: by the command, or by it
+    and its word (`/session resume`)."""
+
+    commands: Callable[[], Iterable[SlashCommand]] = COMMANDS.values
+    names: Mapping[str, Source] = {}
     folders: tuple[Path, ...] = ()
 
 
@@ -65,27 +67,22 @@ class ChatCompleter(Completer):
             return []
         command, space, rest = before.partition(" ")
         if not space:
-            return [*_fitting(before, _commands())]
-        return [*_fitting(rest, await self._words(command.lower(), sources))]
-
-    async def _words(self, command: str, sources: NameSources) -> list[Named]:
-        known = COMMANDS.get(command)
-        words = [
-            Named(f"{word} " if each.takes else word, each.help)
-            for word, each in (known.words if known else {}).items()
-        ]
-        source = {
-            "/resume": sources.sessions,
-            "/tree": sources.branches,
-            "/model": sources.models,
-            SKILL: sources.skills,
-        }.get(command)
-        return [*(await source() if source else []), *words]
+            return [*_fitting(before, map(_named, sources.commands()))]
+        word, space, more = rest.partition(" ")
+        if space and (source := sources.names.get(f"{command} {word}".lower())):
+            return [*_fitting(more.lstrip(), await source())]
+        return [*_fitting(rest, await _words(command.lower(), sources))]
 
 
-def _commands() -> Iterator[Named]:
-    for command in COMMANDS.values():
-        yield Named(f"{command.name} " if command.takes else command.name, command.help, command.name)
+async def _words(command: str, sources: NameSources) -> list[Named]:
+    known = next((each.words for each in sources.commands() if each.name == command), {})
+    words = [Named(f"{word} " if each.takes else word, each.help) for word, each in known.items()]
+    source = sources.names.get(command)
+    return [*(await source() if source else []), *words]
+
+
+def _named(command: SlashCommand) -> Named:
+    return Named(f"{command.name} " if command.takes else command.name, command.help, command.name)
 
 
 def _fitting(typed: str, names: Iterable[Named]) -> Iterator[Completion]:

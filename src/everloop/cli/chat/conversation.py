@@ -11,17 +11,15 @@ import msgspec
 from ...app import open_for_owner
 from ...app.agent import Agent
 from ...core.message import Part, said
-from ...core.people import OWNER, Role
+from ...core.people import OWNER
 from ...errors import ToolError
 from ...readings.commands import command_in
-from ...readings.visible import in_one_line
 from ..chat_view.theme import theme_named
 from ..here import Enclosed, Here
-from ..times import clock
 from .attention import Attention
-from .completion import Named, NameSources
 from .display import ChatDisplay
 from .keyboard import PROMPT
+from .known_names import KnownNames
 from .mentions import mentioned
 from .opening import RichChat
 from .others import OtherChats
@@ -30,7 +28,6 @@ from .status_line import StatusLine
 from .talk import chat as talk
 
 MOST_OUTPUT = 8_000  # letters of a command's output that join the conversation
-LISTED = 200  # conversations that are offered
 HINTS = " · Enter steers, Tab queues, Esc stops"
 
 
@@ -86,7 +83,7 @@ class RichConversation:
         scene.live, scene.drain = self.display.live, self.display.drain
         scene.moves = lambda: self.display.is_moving
         scene.status = self._status_text
-        scene.sources = NameSources(self._sessions, self._branches, self._models, self._skills, self._folders)
+        scene.sources = KnownNames(self._agent, self._session).sources(self._folders)
         chat.keyboard.turned = self._turned
         chat.keyboard.asked = self._asked
         chat.keyboard.popped = self.display.typed
@@ -121,7 +118,7 @@ class RichConversation:
             self.display.tell(f"{prompt}{line}")
 
     def _status_text(self, cells: int) -> str:
-        waiting = f" · {len(self._beside) // 2} output(s) go with the next message" if self._beside else ""
+        waiting = _waiting(len(self._beside) // 2)
         hints = HINTS if self._chat.keyboard.is_busy else ""
         return f"{self._status.text(cells - len(waiting) - len(hints))}{waiting}{hints}"[:cells]
 
@@ -175,35 +172,11 @@ class RichConversation:
         except (OSError, ValueError):
             return None
 
-    async def _sessions(self) -> list[Named]:
-        rows = await self._agent.store.conversations(OWNER, limit=LISTED)
-        return [_named(each.id, each.title, each.active, each.messages) for each in rows]
 
-    async def _branches(self) -> list[Named]:
-        from ...readings.family import family
-        from ...readings.last_words import LOOKED, last_words
-
-        row = await self._agent.store.session(self._session)
-        rows = await self._agent.store.conversations(OWNER, archived=True)
-        here = next((each for each in rows if row and each.id == row.id), None)
-        named = []
-        for _, one in family(here, rows) if here else ():
-            last = last_words(await self._agent.store.read(one.id, after=max(0, one.head - LOOKED)))
-            is_here = "here: " if here and one.id == here.id else ""
-            named.append(_named(one.id, f"{is_here}“{last or one.title}”", one.active, one.messages))
-        return named
-
-    async def _models(self) -> list[Named]:
-        presets = [Named(name, "a preset") for name in self._agent.model_names()]
-        return [*presets, Named("default", "as the settings say"), Named(self._agent.model)]
-
-    async def _skills(self) -> list[Named]:
-        rows = await self._agent.skills.rows(OWNER, Role.OWNER)
-        return [Named(f"{each.name} ", each.description) for each in rows]
-
-
-def _named(id: str, title: str, active: float, messages: int) -> Named:
-    return Named(id[:12], f"{in_one_line(title)} ({messages} messages, {clock(active)})")
+def _waiting(outputs: int) -> str:
+    if outputs < 2:
+        return " · 1 output goes with the next message" if outputs else ""
+    return f" · {outputs} outputs go with the next message"
 
 
 def _as_args(command: str) -> str:

@@ -18,7 +18,7 @@ class Folded:
         """What stands for a paste: itself, if it is short."""
         if not _is_long(text):
             return text
-        lines = text.count("\n") + 1
+        lines = len(text.removesuffix("\n").split("\n"))
         return self._name(f"pasted {lines:,} lines" if lines > 1 else f"pasted {len(text):,} characters", text)
 
     def fold_again(self, text: str) -> str:

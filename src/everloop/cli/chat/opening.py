@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from textwrap import fill
 from typing import Any, TextIO, cast
 
 from prompt_toolkit.buffer import Buffer
@@ -95,7 +96,8 @@ class RichChat:
         return self.window.is_early
 
     def note(self, text: str) -> None:
-        self.window.print(f"\x1b[2m{visible(text)}\x1b[0m")
+        lines = (fill(line, max(8, self.window.columns), break_on_hyphens=False) for line in visible(text).split("\n"))
+        self.window.print("\n".join(f"\x1b[2m{line}\x1b[0m" for line in "\n".join(lines).split("\n")))
 
     def begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Have something go on beside the conversation."""
@@ -133,7 +135,7 @@ class RichChat:
         if not self.keyboard.is_asked:
             self.history.append_string(text.rstrip("\n"))
         self.buffer.reset()
-        if line.lstrip() in ("/resume", "/tree") and self.scene.sources.sessions and not self.keyboard.is_asked:
+        if line.lstrip() in ("/resume", "/tree") and self.scene.sources.names and not self.keyboard.is_asked:
             self._choose(line.strip())
             return
         self.echo(prompt, text)

@@ -4,9 +4,12 @@ import asyncio
 from collections.abc import Callable
 
 from ...app.agent import Agent
+from ...core.mail import Choose
 from ...core.people import OWNER, Role
+from ...core.thread import Thread
 from ...errors import StoreError
 from ...ports.events import CallMeasured, Event
+from ...ports.rows import SpentRow
 from ...readings.visible import in_one_line
 from ..cells import beginning
 from ..table import dollars
@@ -22,30 +25,33 @@ class StatusLine:
         self._session = session
         self._touch = touch
         self._model = agent.model
+        self._thread = ""  # that the model has answered in, and that is so full
         self._tokens = 0
         self._cost = 0.0
         self._unpriced = False
         self._full = 0.0
+        self._choice_shown: str | None = None  # whose model is shown
         self._tasks = 0
         self._budget = ""
         self._looking: asyncio.Task[None] | None = None
 
     def follow(self, event: Event) -> None:
         if isinstance(event, CallMeasured):
-            self._model, self._full = event.model, event.full
+            self._model, self._full, self._thread = event.model, event.full, event.thread
             self._tokens += event.usage.input + event.usage.output
             self._cost += event.cost or 0.0
             self._unpriced = self._unpriced or event.cost is None
 
     def look_soon(self) -> None:
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.ensure_future(self._look())
+            self._looking = asyncio.ensure_future(self.look())
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
         store = self._agent.store
         try:
             row = await store.session(self._session)
-            rows = await store.spent(thread=row.id) if row else []
+            rows = await self._spent(row.id) if row else []
+            choice = await self._choice(row.id) if row else ""
             self._tasks = sum(task.is_open for task in await store.tasks(OWNER, under=row.id)) if row else 0
             lines = await self._agent.budgets.of(OWNER, Role.OWNER, row.id if row else "")
         except StoreError:  # of which the next turn tells
@@ -53,8 +59,10 @@ class StatusLine:
         self._tokens = sum(each.usage.input + each.usage.output for each in rows)
         self._cost = sum(each.cost for each in rows)
         self._unpriced = any(each.unpriced for each in rows)
-        if not rows:
-            self._full, self._model = 0.0, self._agent.model
+        if row is None or self._thread != row.id:  # here is another conversation now
+            self._full, self._thread, self._choice_shown = 0.0, row.id if row else "", None
+        if choice != self._choice_shown:
+            self._model, self._choice_shown = self._agent.model_called(choice), choice
         self._budget = next(
             (
                 f"{dollars(line.spent_money or 0.0)} of {dollars(line.money)} a {line.per}"
@@ -64,6 +72,21 @@ class StatusLine:
             "",
         )
         self._touch()
+
+    async def _spent(self, thread: str) -> list[SpentRow]:
+        """In it, before something was taken back, and where it branched off: with all that it stands for."""
+        store = self._agent.store
+        return [
+            *await store.spent(thread=thread), *await store.taken_back(thread), *await store.inherited(thread)
+        ]  # fmt: skip
+
+    async def _choice(self, id: str) -> str:
+        """The model that somebody has chosen for it; "" where nobody has."""
+        opened = await self._agent.store.open(id)
+        thread = Thread(id, opened.first - 1)
+        thread.extend(opened.entries)
+        waiting = [mail.letter.model for mail in opened.mail if isinstance(mail.letter, Choose)]
+        return waiting[-1] if waiting else thread.choice
 
     async def close(self) -> None:
         if self._looking:
