@@ -79,6 +79,31 @@ def test_the_modules_of_the_first_load_are_asked_for_at_once():
     assert named == sorted(modules_of("app.js"))
 
 
+def test_the_style_of_a_view_dresses_nothing_of_a_conversation():
+    """For it stays when the view is left."""
+    texts = [(page.FOLDER / name).read_text() for name in modules_of("app.js")]
+    made = [each.split(".") for text in texts for each in re.findall(r'h\(["`]([\w.-]+)', text)]
+    assert loose(".back, .pane .back, .said p, a.said { top: 0 }", made) == [".back", ".said p"]
+    found = {path.name: loose(path.read_text(), made) for path in page.FOLDER.glob("*.css") if path.name != "style.css"}
+    assert {name: selectors for name, selectors in found.items() if selectors} == {}
+
+
+def loose(css: str, made: list[list[str]]) -> list[str]:
+    """The selectors that name nothing which a conversation has not, too."""
+    plain = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    rules = [rule for rule in re.findall(r"([^{};]+)\{", plain) if "@" not in rule]
+    return [each.strip() for rule in rules for each in rule.split(",") if dresses(each, made)]
+
+
+def dresses(selector: str, made: list[list[str]]) -> bool:
+    parts = re.findall(r"([a-z][\w-]*)?((?:\.[\w-]+)+)", selector)
+    worn = [
+        any({*classes[1:].split(".")} <= {*each[1:]} and tag in ("", each[0]) for each in made)
+        for tag, classes in parts
+    ]
+    return bool(worn) and all(worn)
+
+
 async def test_the_first_load_is_small_and_is_kept():
     first = [*modules_of("app.js"), "style.css", "icon.svg", "manifest.webmanifest"]
     async with TestClient(TestServer(guarded(page.routes(), nobody)), auto_decompress=False) as client:

@@ -15,11 +15,12 @@ export class Notices {
   }
 
   async toggle() {
-    if (!("Notification" in window)) { toast(say.noNotifications, "bad"); return; }
+    const can = "Notification" in window;
     const on = read("notify") !== true;
-    const allowed = !on || await Notification.requestPermission() === "granted";
-    write("notify", on && allowed);
-    toast(!allowed ? say.notificationsDenied : on ? say.notificationsOn : say.notificationsOff, allowed ? "note" : "bad");
+    const allowed = can && (!on || await Notification.requestPermission() === "granted");
+    if (can) write("notify", on && allowed);
+    const { told } = await import("./say-manage.js");
+    toast(!can ? told.noNotifications : !allowed ? told.notificationsDenied : on ? told.notificationsOn : told.notificationsOff, allowed ? "note" : "bad");
   }
 
   /** Told after each look at the list. */

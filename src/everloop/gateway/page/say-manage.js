@@ -44,6 +44,9 @@ export const told = spoken({
   setBy: (place) => `set by ${place}; change it there`, setAtStart: "given when the gateway was started", byHand: "changed in the settings file only",
   notSet: "not set", on: "on", oneInLine: "one in each line", secretSet: "set; type another to replace it",
 
+  // Words of the browser
+  notificationsOn: "The browser tells you of questions and of long work that is done, while you look elsewhere.", notificationsOff: "Notifications are off.", notificationsDenied: "The browser does not allow notifications for this page. Allow them in its settings.", noNotifications: "This browser has no notifications.",
+
   // A message that is edited in its place
   editHint: "What came of it stays as an older version, files as they are. Enter asks again, Shift+Enter makes a line.", askAgain: "Ask again",
 
