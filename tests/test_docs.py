@@ -23,7 +23,7 @@ from everloop.core.thread import Thread
 from everloop.core.tool import Effect, Risk, ToolSpec
 from everloop.core.turn import Finished
 from everloop.files.folder import Folder
-from everloop.gateway.access.principal import SCOPES
+from everloop.gateway.access.scopes import SCOPES
 from everloop.gateway.ws import frames
 from everloop.ports.audit import DEEDS
 from everloop.ports.events import Event, TurnEnded

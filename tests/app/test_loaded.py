@@ -1,4 +1,4 @@
-"""What a process loads: nothing of MCP where no server is set."""
+"""What a process loads: nothing of MCP where no server is set, and what a turn takes only where one is made."""
 
 import asyncio
 import json
@@ -27,8 +27,8 @@ runpy.run_module("everloop", run_name="__main__", alter_sys=True)
 SERVER = {"EVERLOOP_TOOLS__MCP_SERVERS": json.dumps({"a": {"command": "none", "enabled": False}})}
 
 
-async def loaded(home: Path, *arguments: str, typed: bytes = b"", more: Mapping[str, str] = {}) -> set[str]:
-    """The modules of ours about MCP that everloop has loaded by its end; a gateway is ended when it is ready."""
+async def modules(home: Path, *arguments: str, typed: bytes = b"", more: Mapping[str, str] = {}) -> set[str]:
+    """Those that everloop has loaded by its end; a gateway is ended when it is ready."""
     async with ModelServer(lambda shown: Say("hello")) as model:
         environment = {
             "PATH": os.environ["PATH"],
@@ -50,10 +50,15 @@ async def loaded(home: Path, *arguments: str, typed: bytes = b"", more: Mapping[
             process.terminate()
         out, err = await process.communicate(typed)
         assert process.returncode == 0, err.decode()
-        assert b"hello" in out or arguments[0] == "gateway"
+        assert b"hello" in out or arguments[0] != "agent"
+    return set(json.loads((home / "loaded.json").read_text()))
+
+
+async def loaded(home: Path, *arguments: str, typed: bytes = b"", more: Mapping[str, str] = {}) -> set[str]:
+    """The modules of ours about MCP."""
     about = ("mcp", "elicitation", "sampling")
-    modules = json.loads((home / "loaded.json").read_text())
-    return {each for each in modules if each.startswith("everloop.") and any(word in each for word in about)}
+    found = await modules(home, *arguments, typed=typed, more=more)
+    return {each for each in found if each.startswith("everloop.") and any(word in each for word in about)}
 
 
 @pytest.mark.parametrize(
@@ -70,6 +75,23 @@ async def test_without_a_server_nothing_of_mcp_is_loaded(
 async def test_with_a_server_it_is_loaded(tmp_path: Path):
     found = await loaded(tmp_path, "agent", "-m", "hi", more=SERVER)
     assert {"everloop.app.mcp", "everloop.ports.mcp", "everloop.store.mcp_pins"} < found
+
+
+TURN = {"everloop.app.house", "everloop.app.tools", "everloop.runtime.driver", "everloop.tools.exec"}
+SERVING = {"aiohttp", "everloop.gateway.server"}
+UNASKED = {"everloop.runtime.heartbeat", "everloop.runtime.scheduled_work", "everloop.memory.consolidation"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needed"),
+    [(["tokens", "list"], set()), (["agent", "-m", "hi"], TURN), (["gateway"], TURN | SERVING | UNASKED)],
+    ids=["looks", "once", "gateway"],
+)
+async def test_a_process_loads_what_it_does_and_not_what_others_do(
+    tmp_path: Path, arguments: list[str], needed: set[str]
+):
+    (tmp_path / "home").mkdir(0o700)  # without one there is nothing to look at
+    assert await modules(tmp_path, *arguments) & (TURN | SERVING | UNASKED) == needed
 
 
 def test_every_slash_command_has_somebody_who_works_it_out():

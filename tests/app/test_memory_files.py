@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from everloop.app.build import memory_files, watched_files
 from everloop.app.memory_files import MemoryFiles
+from everloop.app.prompt_files import memory_files, watched_files
 from everloop.core.briefing import Situation
 from everloop.core.people import Role
 from everloop.core.prompt import Section

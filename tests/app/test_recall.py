@@ -168,7 +168,7 @@ class TestWhoEmbeds:
         )
         rules = rules or BudgetRules()
         budgets, people = BudgetControl(agent.store, lambda: rules), KnownPeople(agent.store, {"web:ann": Role.USER})
-        return HouseEmbedder(lambda: now, agent.store, lambda: budgets, people, loads=True)
+        return HouseEmbedder(lambda: now, agent.store, lambda: budgets, people)
 
     async def test_the_model_of_the_settings_wins_and_is_paid_by_whose_memory_it_is(self, tmp_path: Path):
         async with everloop.open(tmp_path, provider=ScriptedModel(tail)) as agent:

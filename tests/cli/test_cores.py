@@ -91,6 +91,6 @@ async def test_nor_does_the_process_that_runs_commands_leave_one() -> None:
 def test_a_program_that_imports_everloop_keeps_its_own_limits(tmp_path: Path) -> None:
     if os.geteuid() != 0 and resource.getrlimit(resource.RLIMIT_CORE)[1] != resource.RLIM_INFINITY:
         pytest.skip("this user may have no core dumps at all")
-    told = run(f"import everloop, everloop.app, everloop.cli; {TELL}", tmp_path)
+    told = run(f"import everloop, everloop.app.open_house, everloop.cli; {TELL}", tmp_path)
     assert told == run(TELL, tmp_path)
     assert told.startswith("(-1, -1) ")

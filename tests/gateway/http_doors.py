@@ -14,7 +14,8 @@ import everloop
 from everloop.app import open_desk
 from everloop.core.people import Role
 from everloop.gateway import openai, platform
-from everloop.gateway.access.principal import SCOPES, Principal
+from everloop.gateway.access.principal import Principal
+from everloop.gateway.access.scopes import SCOPES
 from everloop.testing import ScriptedModel
 
 from .guarded import guarded

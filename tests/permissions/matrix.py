@@ -11,7 +11,8 @@ from everloop.core.people import Role
 from everloop.core.tool import ToolSpec, may_use
 from everloop.gateway import page
 from everloop.gateway.access.permissions import Permission
-from everloop.gateway.access.principal import SCOPES, Principal
+from everloop.gateway.access.principal import Principal
+from everloop.gateway.access.scopes import SCOPES
 from everloop.gateway.http.errors import Refused
 from everloop.gateway.ws.frames import NEEDS
 from everloop.readings.commands import COMMANDS, EVERY, Right, SlashCommand

@@ -19,7 +19,7 @@ from everloop.core.tool import Effect, may_use
 from everloop.errors import SettingsError
 from everloop.gateway import page
 from everloop.gateway.access.permissions import PUBLIC, Permission
-from everloop.gateway.access.principal import SCOPES
+from everloop.gateway.access.scopes import SCOPES
 from everloop.gateway.ws.frames import NEEDS
 from everloop.ports.credential import KeptCredential
 from everloop.readings.commands import COMMANDS, SlashCommand

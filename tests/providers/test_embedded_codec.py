@@ -58,7 +58,8 @@ class House:
         self.root.mkdir(parents=True, exist_ok=True)
         made = build_tools(home, self.root, load(home, {}), Folder(home / "files"), LocalBus(), 4000)
         self.notebook = Notebook()
-        self.tools: dict[str, Tool] = {tool.spec.name: tool for tool in (*made.tools, *memory_tools(self.notebook))}
+        tools = *made.tools, *memory_tools(lambda: self.notebook)
+        self.tools: dict[str, Tool] = {tool.spec.name: tool for tool in tools}
         self.messages: list[Message] = []
         self.memory = Memory(look_at, lambda: NOW)
         self.made: list[tuple[str, dict[str, str]]] = []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import everloop
 from everloop import MailRefused, Role
-from everloop.app.tools import principals_folder
+from everloop.app.workspaces import principals_folder
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import chat_of, is_chat

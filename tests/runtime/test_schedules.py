@@ -290,7 +290,7 @@ class Clerk:
 
 @pytest.mark.parametrize("outside", [True, False])
 def test_where_strangers_words_have_been_read_a_person_is_asked_before_one_is_made(outside: bool):
-    spec = cron_tool(Clerk(), lambda args, situation: Risk("high", mutates=True)).spec
+    spec = cron_tool(Clerk, lambda args, situation: Risk("high", mutates=True)).spec
     assert spec.risk is not None
     risks: dict[str, Any] = {
         order: spec.risk({"order": order}, Here(outside))  # type: ignore[arg-type]

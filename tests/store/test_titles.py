@@ -20,12 +20,12 @@ from everloop.ports import Store
 from everloop.ports.budgets import Bound, Limit, Reservation, Spending
 from everloop.ports.channel import DOORS
 from everloop.ports.conversation import ArchiveThread, GiveTitle, Rename
-from everloop.ports.jobs import JobRow
+from everloop.ports.jobs import TITLE, JobRow
 from everloop.ports.rows import Commit, Lease, Spent, SpentRow
 from everloop.runtime.budgets import BudgetControl
 from everloop.runtime.people import KnownPeople
 from everloop.runtime.scheduler import Scheduler
-from everloop.runtime.titles import KIND, NotTitled, Titles
+from everloop.runtime.titles import NotTitled, Titles
 from everloop.testing import Empty, Fail, Say, ScriptedModel, Spend, Wait
 
 PAGE = Address("page", "one")
@@ -95,7 +95,7 @@ def ended(address: Address = PAGE, **more: Any) -> Finished:
 
 
 async def claimed(store: Store) -> JobRow:
-    (row,) = await store.claim_jobs({KIND}, 30.0)
+    (row,) = await store.claim_jobs({TITLE}, 30.0)
     return row
 
 
@@ -123,7 +123,7 @@ async def test_a_conversation_is_named_once_and_what_that_took_is_written_down(h
     assert only == SpentRow(only.day, "small", 1, USED, 0.0, 1, "titles")
     assert await home.rows("SELECT owner, thread, seq FROM usage") == [("owner", thread, 0)]
     await named.plan(thread)  # also when it is noted again
-    assert (await store.claim_jobs({KIND}, 30.0), model.calls) == ([], 1)
+    assert (await store.claim_jobs({TITLE}, 30.0), model.calls) == ([], 1)
 
 
 async def test_the_model_is_shown_the_first_question_and_its_answer_cut_and_is_given_no_tools(store: Store):
@@ -165,7 +165,7 @@ async def test_a_job_that_was_cut_off_after_its_title_was_given_is_not_paid_twic
 async def test_a_host_that_refuses_is_asked_once_more_and_then_no_more(home: Home, store: Store, caplog):
     thread, model = await talked(store), ScriptedModel(lambda shown: Fail(RateLimited("too many requests")))
     await titles(store, model).plan(thread)
-    scheduler = Scheduler(store, LocalBus(), LateClock(), {KIND: titles(store, model).work})
+    scheduler = Scheduler(store, LocalBus(), LateClock(), {TITLE: titles(store, model).work})
     running = asyncio.ensure_future(scheduler.run())
     while [row.state for row in await store.jobs("owner")] != ["done"]:
         await home.write("UPDATE jobs SET until = 0 WHERE state = 'waiting'")
@@ -230,7 +230,7 @@ async def test_a_commit_whose_answer_was_lost_is_sent_again_and_counts_once(stor
 async def test_without_its_mark_the_same_deed_would_be_counted_twice(home: Home, store: Store):
     """The control of the one before."""
     thread = await talked(store)
-    deed = GiveTitle(thread, "Walrus research", Spent(0, "m", USED, 0.5), f"{KIND}:{thread}")
+    deed = GiveTitle(thread, "Walrus research", Spent(0, "m", USED, 0.5), f"{TITLE}:{thread}")
     await titles(store, ScriptedModel([])).plan(thread)
     assert [await store.perform("owner", str(PAGE), deed) for _ in range(2)] == [True, False]
     assert await spent(store) == [("m", "titles", 1)]

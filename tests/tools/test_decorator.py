@@ -266,3 +266,36 @@ def test_schemas_of_others_are_checked_as_far_as_we_know_them() -> None:
         "either fits none of the allowed forms",
     ]
     assert problems_of(ToolCall("1", "go", '{"where": {}}'), spec) == ["where.lat is required"]
+
+
+def test_tools_that_the_same_lines_make_share_what_these_say_and_no_more() -> None:
+    """Each person's tools are made anew; what was read of one must not be told of another that differs."""
+
+    def made(most: int, kind: Any, usual: int, text: str = "It is made.") -> Tool:
+        async def count(n: Annotated[int, Meta(le=most)] = usual, *, at: Any = None) -> str:
+            return ""
+
+        count.__annotations__ = {"n": Annotated[int, Meta(le=most)], "at": kind}
+        count.__doc__ = text
+        return tool(Effect.READ)(count)
+
+    def shape(made: Tool) -> tuple[Any, ...]:
+        properties = made.spec.schema["properties"]
+        return properties["n"]["maximum"], properties["at"]["type"], properties["n"]["default"], made.spec.description
+
+    first, again = made(5, str, 2), made(5, str, 2)
+    assert again.spec.schema is first.spec.schema
+    assert [shape(each) for each in (made(6, str, 2), made(5, int, 2), made(5, str, 3), made(5, str, 2, "Two."))] == [
+        (6, "string", 2, "It is made."),
+        (5, "integer", 2, "It is made."),
+        (5, "string", 3, "It is made."),
+        (5, "string", 2, "Two."),
+    ]
+
+
+def test_a_tool_with_a_default_that_has_no_hash_is_made_all_the_same() -> None:
+    @tool
+    async def gather(names: list[str] = ["ann"]) -> str:  # noqa: B006
+        return ", ".join(names)
+
+    assert gather.spec.schema["properties"]["names"]["default"] == ["ann"]

@@ -23,7 +23,13 @@ from .worker import Life, Sabotage, live
 # Processes are forked from one that has imported everything: a life then begins within milliseconds.
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
-    ["tests.torture.worker", "everloop.app", "everloop.store.sqlite", "everloop.net.trusted", "everloop.providers.host"]
+    [
+        "tests.torture.worker",
+        "everloop.app.open_house",
+        "everloop.store.sqlite",
+        "everloop.net.trusted",
+        "everloop.providers.host",
+    ]
 )
 UNBORN = 255  # what the fork server says of a process that ended before it had reported itself: nothing of ours
 

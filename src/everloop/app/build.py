@@ -4,11 +4,10 @@ Where no model can be had, the house may open all the same and say what is missi
 """
 
 import socket
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import datetime
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +18,7 @@ from ..core.people import OWNER, Role
 from ..core.tool import ToolSpec
 from ..errors import McpDown, ModelMissing, SettingsError
 from ..memory.recall import Recall
-from ..memory.views import MOST, PATHS
-from ..ports import Briefer, Bus, Channel, Clock, Files, Http, Provider, Store, ToolSource
-from ..ports.heartbeat import HEARTBEAT_FILE
+from ..ports import Briefer, Bus, Channel, Clock, Http, Provider, ToolSource
 from ..ports.memory import FactFinder
 from ..ports.tools import Tool
 from ..providers.keys import Keys
@@ -35,16 +32,10 @@ from ..runtime.models import Models, OneModel
 from ..runtime.supervisor import Supervisor
 from ..settings import Preset, Settings, unused, workspace_of
 from ..settings.unused import switched_on
-from ..tools.bootstrap import FILES as BOOTSTRAP_FILES
-from ..tools.bootstrap import Bootstrap, make_workspace
+from ..tools.bootstrap import make_workspace
 from ..tools.home import Home
 from ..tools.house_prompt_files import HousePromptFiles
-from ..tools.prompt_files import Beside, FilesWithSkills, WatchedFiles
 from ..tools.sandbox.port import Sandbox
-from ..tools.skill_files import SkillFiles
-from ..tools.tainted import Ended, Tainted, place_of
-from ..tools.watched_memory import WatchedMemory
-from ..tools.workspace import Workspace
 from .briefer import HouseBriefer
 from .channels import known as known_channels
 from .channels import traits_in, wrong_in
@@ -57,19 +48,20 @@ from .models import ModelLibrary, keys_of, network_of, open_models, prices_of
 from .opening import OpenHome
 from .personas import PersonaBriefer, missing_tools, personas_of
 from .presets import HouseModels, Presets, filled, preset_model
+from .prompt_files import memory_files, watched_files
 from .recall import NO_EMBEDDER
-from .schedules import schedules_in
 from .settled import SettledSections
 from .skills import HouseSkills
 from .subagents import TaskBriefer
-from .tools import Kits, Later, Toolset, build_tools, check_workspace, workspace_for
+from .tools import Kits, Later, Toolset, build_tools
 from .waiting_models import WaitingModels, absent, sentence_of
+from .workspaces import check_workspace
 
 if TYPE_CHECKING:
     from ..ports.mcp import McpClient
+    from ..runtime.schedule_words import ScheduleWords
     from .mcp import Connects
 
-CROWD = 20  # turns at once, from which on those that begin together look at the owner's files once
 READ_BY_SMALL = 4000  # characters of a result; the embedded model is shown less, and what was counted in all of it
 
 
@@ -142,7 +134,6 @@ class Builder:
         stack.callback(self.own.close)
         self._store = opened.store
         self._settings = opened.settings
-        self.schedules = schedules_in(opened.store, bus, given.clock or MACHINE, lambda: self._settings)
         self.budgets = BudgetControl(opened.store)  # of the owner, who tries models
         self._storage = storage
         self._bus = bus
@@ -165,6 +156,13 @@ class Builder:
         self.skills = HouseSkills(opened.home, lambda: self.prompt_files, lambda: self._settings)
         self._settled = SettledSections((self.skills,))
         stack.push_async_callback(self._close_in_process)
+
+    @cached_property
+    def schedules(self) -> "ScheduleWords":
+        """Who makes and changes what is to happen later."""
+        from .schedules import schedules_in
+
+        return schedules_in(self._store, self._bus, self._given.clock or MACHINE, lambda: self._settings)
 
     @property
     def settings(self) -> Settings:
@@ -322,7 +320,7 @@ class Builder:
             memory_changed=self.memory_changed,
             facts=self._facts,
             skills=self.skills,
-            clerk=self.schedules,
+            clerk=lambda: self.schedules,
             specs=self._specs,
         )
 
@@ -374,38 +372,6 @@ def check_settings(settings: Settings, home: Path) -> None:
 
 def _nobody() -> "McpClient":
     raise McpDown("no MCP server is spoken with here")
-
-
-def watched_files(home: Home, settings: Settings, store: Store, files: Files, ended: Ended) -> HousePromptFiles:
-    """The files that stand in prompts; what they hold is known after a look."""
-    folder = workspace_of(settings, home.path)
-    workspace = Workspace(folder, hidden=home)
-    bootstrap = Bootstrap(workspace, lambda: store.running > CROWD, (*BOOTSTRAP_FILES, HEARTBEAT_FILE))
-    source = FilesWithSkills(bootstrap, SkillFiles(workspace))
-    besides: defaultdict[str, Beside] = defaultdict(Beside)
-
-    def others(place: str) -> WatchedFiles:
-        workspace = Workspace(Path(place), hidden=home)
-        tainted = Tainted(store, place, ended)
-        source = FilesWithSkills(Bootstrap(workspace, names=(HEARTBEAT_FILE,)), SkillFiles(workspace))
-        return WatchedFiles(source, workspace, store, tainted, files, beside=besides[place])
-
-    def memory_of(owner: str) -> WatchedMemory:
-        own = workspace_for(owner, home.path, folder)
-        workspace = Workspace(own, hidden=home)
-        source = Bootstrap(workspace, lambda: store.running > CROWD, PATHS.values(), MOST)
-        tainted = Tainted(store, place_of(own), ended)
-        return WatchedMemory(source, workspace, store, tainted, files, owner, besides[tainted.place])
-
-    tainted = Tainted(store, place_of(folder), ended)
-    beside = besides[tainted.place]
-    owners = WatchedFiles(source, workspace, store, tainted, files, quick=bootstrap.is_stale, beside=beside)
-    return HousePromptFiles(owners, others, memory_of, store)
-
-
-def memory_files(home: Path, settings: Settings, store: Store, files: HousePromptFiles, clock: Clock) -> MemoryFiles:
-    folder_of = partial(workspace_for, home=home, owners=workspace_of(settings, home))
-    return MemoryFiles(store, files, folder_of, home, clock)
 
 
 def this_minute(clock: Clock) -> Callable[[], str]:

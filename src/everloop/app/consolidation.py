@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..memory.consolidation import Consolidation
     from ..memory.planning import ConsolidationPlanner, PlanningRules
 
-MINUTE = 60.0
-
 
 class HouseConsolidation:
     """`run` it under a supervisor; let it know when a session is to `leave` a conversation."""
@@ -54,9 +52,6 @@ class HouseConsolidation:
             self._planner.hint()
 
     async def run(self, workers: dict[str, Worker]) -> None:
-        """What one person opens is mostly over in a moment: a model that is asked then would be paid for nothing."""
-        if self._whose:
-            await self._clock.sleep(MINUTE)
         from ..memory.planning import ConsolidationPlanner
 
         workers[CONSOLIDATE] = self._worker().work

@@ -13,7 +13,7 @@ from ..tools.heartbeat_files import WatchedHeartbeats
 from ..tools.home import Home
 from ..tools.house_prompt_files import HousePromptFiles
 from .schedules import rules_of
-from .tools import workspace_for
+from .workspaces import workspace_for
 
 
 def heartbeat_rules(settings: Settings) -> HeartbeatRules:

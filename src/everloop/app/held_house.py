@@ -12,7 +12,6 @@ from ..ports import Files
 from ..ports.channel import Hook
 from ..ports.jobs import TaskState
 from ..readings.commands import SlashCommand
-from ..runtime.schedule_words import ScheduleWords
 from ..runtime.supervisor import Supervised
 from ..settings import TerminalSection, workspace_of
 from .credentials import PersonalCredentials
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from ..runtime.allotments import Allotments
     from ..runtime.heartbeat_desk import HeartbeatDesk
     from ..runtime.reading_aloud import AnswersAloud
+    from ..runtime.schedule_words import ScheduleWords
     from ..runtime.voice import VoiceMessages
     from .skill_desk import SkillDesk
 
@@ -68,7 +68,7 @@ class HeldHouse:
         return self._house.skills
 
     @property
-    def schedules(self) -> ScheduleWords:
+    def schedules(self) -> "ScheduleWords":
         """Of people: what is to happen later, or again and again."""
         return self._house.builder.schedules
 

@@ -19,7 +19,7 @@ from ..ports import Files, FileShelves, HomeFile, KeptFile
 from ..ports.workspace import OpenFile
 from ..tools.tainted import place_of
 from .skills import installed_in
-from .tools import principals_folder, workspace_for
+from .workspaces import principals_folder, workspace_for
 
 PIECE = 262_144  # bytes that are read at once
 DEEPEST = 100  # folders in each other, of which each is held open

@@ -1,8 +1,8 @@
 """The parts of an open everloop, in one place.
 
-What the opening itself takes is made there (`app/__init__.py`). Every other part is made when it is first asked for, so
-that a process makes and loads what it uses and nothing else; what the settings may have wrong is told at the opening,
-by the builder.
+What the opening itself takes is made there (`app/open_house.py`). Every other part is made when it is first asked for,
+so that a process makes and loads what it uses and nothing else; what the settings may have wrong is told at the
+opening, by the builder.
 """
 
 from collections import ChainMap
@@ -26,7 +26,6 @@ from ..runtime.budgets import BudgetControl
 from ..runtime.calls import Toolbox
 from ..runtime.children import Children
 from ..runtime.clock import MACHINE
-from ..runtime.commands import SlashCommands
 from ..runtime.context import Gallery
 from ..runtime.driver import Driver
 from ..runtime.inbox import Inbox
@@ -34,17 +33,16 @@ from ..runtime.lanes import Lanes
 from ..runtime.people import KnownPeople, Speakers
 from ..runtime.seats import Seats
 from ..runtime.supervisor import Supervisor
+from ..runtime.turn_results import TurnResults
 from ..settings import Settings, workspace_of
 from .budgets import following
 from .build import Builder, Overrides
-from .consolidation import HouseConsolidation
 from .credentials import PersonalCredentials
 from .files import FileStorage
 from .live import LiveHouse
 from .opening import OpenHome
 from .own_keys import OwnProviderKeys
 from .personal import PersonalSecrets
-from .slash_commands import CommandTable
 from .spans import tell_a_collector
 from .subagents import seat_caps, task_limits
 
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
     from ..ports import HomeFolders
     from ..runtime.allotments import Allotments
     from ..runtime.approvals import Approvals
+    from ..runtime.commands import SlashCommands
     from ..runtime.deletions import Deletions
     from ..runtime.erasures import Erasures
     from ..runtime.heartbeat import Heartbeat
@@ -66,6 +65,7 @@ if TYPE_CHECKING:
     from ..tools.heartbeat_files import WatchedHeartbeats
     from .backups import Backups
     from .configured_channels import ConfiguredChannels
+    from .consolidation import HouseConsolidation
     from .mcp_house import McpOfHouse
     from .open_channels import OpenChannels
     from .policies import PolicyRules
@@ -153,7 +153,7 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         opened, given = self.opened, self.given
         collector = tell_a_collector(opened.settings, opened.store, given.http, self.supervisor, self.stack)
         titled = None if given.whose else self.titles.note  # what one person opens is over before they see a list
-        return tuple(note for note in (titled, self.deeds.note, self.heartbeats.note, collector) if note)
+        return tuple(note for note in (titled, self.results.note, collector) if note)
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -173,12 +173,18 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def inbox(self) -> Inbox:
-        longest, leave = self.opened.settings.agents.defaults.max_message_chars, self.consolidation.leave
+        longest = self.opened.settings.agents.defaults.max_message_chars
         speakers = Speakers(self.store, self.people)
-        return Inbox(self.store, self.bus, self.lanes, self.commands, longest, leave, speakers)
+        return Inbox(self.store, self.bus, self.lanes, lambda: self.commands, longest, self._leave, speakers)
+
+    async def _leave(self, thread: str) -> None:
+        await self.consolidation.leave(thread)
 
     @cached_property
-    def commands(self) -> SlashCommands:
+    def commands(self) -> "SlashCommands":
+        from ..runtime.commands import SlashCommands
+        from .slash_commands import CommandTable
+
         table = CommandTable(self)
         return SlashCommands(self.people, table.find, table.keep, lambda: self.live.now.toolset.slash)
 
@@ -201,6 +207,10 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
             budgets=self.budget_control,
             own_keys=self.own_keys,
         )
+
+    @cached_property
+    def results(self) -> TurnResults:
+        return TurnResults(self.store)
 
     @cached_property
     def deeds(self) -> "ScheduledDeeds":
@@ -231,7 +241,9 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         )
 
     @cached_property
-    def consolidation(self) -> HouseConsolidation:
+    def consolidation(self) -> "HouseConsolidation":
+        from .consolidation import HouseConsolidation
+
         return HouseConsolidation(
             self.live,
             self.store,

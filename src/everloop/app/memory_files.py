@@ -35,7 +35,7 @@ from ..ports.permission import FileState, PromptFile
 from ..runtime.clock import MACHINE
 from ..tools.house_prompt_files import HousePromptFiles
 from ..tools.watched_memory import WatchedMemory
-from .tools import principals_folder
+from .workspaces import principals_folder
 
 _log = logging.getLogger("everloop.memory")
 

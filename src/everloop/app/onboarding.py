@@ -32,8 +32,8 @@ from .owner_settings import write_settings
 from .presets import Presets
 from .records import open_library, open_records
 from .survey import HostRow, find_hosts, find_uses
-from .tools import check_workspace
 from .trial import Show, TriedOut, trials_of
+from .workspaces import check_workspace
 
 AUTO = "auto"
 

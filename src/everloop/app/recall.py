@@ -58,8 +58,7 @@ def how_recalled(settings: Settings) -> str:
 
 
 class HouseEmbedder:
-    """The PaidEmbedder port. `now` is what is in force; `loads`: not in a process that
-    answers once, which finds facts by their words."""
+    """The PaidEmbedder port. `now` is what is in force."""
 
     def __init__(
         self,
@@ -67,23 +66,20 @@ class HouseEmbedder:
         store: SpentNotes,
         budgets: Callable[[], BudgetControl],
         people: People,
-        *,
-        loads: bool,
     ) -> None:
         self._now = now
         self._store = store
         self._budgets = budgets
         self._people = people
-        self._loads = loads
         self._built_in: Embedder | None = None
         self._seen: tuple[Settings, Presets | None, Embedder | None] | None = None
 
     async def model(self) -> str:
-        embedder = await self._embedder() if self._loads else None
+        embedder = await self._embedder()
         return embedder.name if embedder else ""
 
     async def embed(self, owner: str, texts: Sequence[str]) -> Embeddings | None:
-        embedder = await self._embedder() if self._loads else None
+        embedder = await self._embedder()
         if embedder is None or embedder.name == NAME:
             return await embedder.embed(texts) if embedder else None
         return await self._paid(embedder, owner, texts)

@@ -25,9 +25,9 @@ from ..readings.held import difference
 from ..runtime.membership import Membership
 from ..runtime.people import KnownPeople
 from ..tools.home import Home
-from .build import watched_files
 from .files import open_storage
 from .opening import opened_home
+from .prompt_files import watched_files
 from .records import asking_a_sandbox
 from .skills import HouseSkills, installed_in
 

@@ -17,7 +17,7 @@ from ..tools.prompt_files import WatchedFiles
 from ..tools.sandbox.view import environment, has_program
 from ..tools.skill_files import is_skill_file, skill_name
 from ..tools.tainted import place_of
-from .tools import principals_folder, workspace_for
+from .workspaces import principals_folder, workspace_for
 
 FOLDER = "skills"
 PEOPLE = 500  # whose sections are kept ready

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from ..files.folder import HALF_WRITTEN, sweep
 from ..ports.backup import BACKUP
 from ..ports.heartbeat import HEARTBEAT
-from ..ports.jobs import DELETE, ERASE, Job, JobRow
+from ..ports.jobs import DELETE, ERASE, TITLE, Job, JobRow
 from ..ports.schedules import COMMAND, POLL
 from ..runtime.scheduler import Worker
-from ..runtime.titles import KIND as TITLE
 
 if TYPE_CHECKING:
     from .house import House
@@ -42,10 +41,15 @@ def work_of(house: "House") -> dict[str, Worker]:
     anyones: dict[str, Worker] = {
         DELETE: lambda row: house.deletions.work(row),
         ERASE: lambda row: house.erasures.work(row),
-        COMMAND: house.deeds.run_command,
-        POLL: house.deeds.look,
-        HEARTBEAT: house.heartbeats.look,
+        COMMAND: lambda row: house.deeds.run_command(row),
+        POLL: lambda row: house.deeds.look(row),
+        HEARTBEAT: lambda row: house.heartbeats.look(row),
     }
     if house.given.whose:
         return anyones
-    return {**anyones, "tidy": tidy, BACKUP: lambda row: house.scheduled_backups.work(row), TITLE: house.titles.work}
+    return {
+        **anyones,
+        "tidy": tidy,
+        BACKUP: lambda row: house.scheduled_backups.work(row),
+        TITLE: lambda row: house.titles.work(row),
+    }

@@ -5,18 +5,16 @@ What a tool needs is made when it is first used: a house in which nobody searche
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from fnmatch import fnmatchcase
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
-from ..core.people import OWNER, is_chat
+from ..core.people import OWNER
 from ..errors import SettingsError
 from ..ports import (
     Archive,
@@ -49,7 +47,6 @@ from ..readings.found_tools import ESSENTIAL
 from ..runtime.calls import LONGEST_RESULT, Kit
 from ..runtime.clock import MACHINE
 from ..settings import Search, Settings
-from ..tools.browse import QuotaOf
 from ..tools.credentials import EXEC, FETCH, CredentialBox, credential_tools
 from ..tools.cron import ScheduleClerk, cron_tool
 from ..tools.exec import Shell, exec_tools
@@ -65,7 +62,6 @@ from ..tools.produced import ProducedFiles
 from ..tools.recall import recall_tool
 from ..tools.remember import memory_tools
 from ..tools.run_python import run_python_tool
-from ..tools.sandbox.exposure import why_not_there
 from ..tools.sandbox.later import LaterSandbox
 from ..tools.sandbox.port import CommandLimits, CommandView, Sandbox
 from ..tools.sandbox.view import environment
@@ -78,12 +74,17 @@ from ..tools.web_fetch import web_fetch_tool
 from ..tools.web_search import Engine, choose_engine, web_search_tool
 from ..tools.workspace import Workspace
 from .brought_tools import BroughtTools, Joined
-from .later_memory import LaterMemory, MemoryChanged
-from .plugins import PluggedIn, plugged_in
 from .subagents import plain_profile, profiles_of
+from .workspaces import check_workspace, workspace_for
+
+if TYPE_CHECKING:
+    from ..memory.forgetting import ForgettingStore
+    from ..memory.remembering import Remembering
+    from ..tools.browse import QuotaOf
+
+MemoryChanged = Callable[[str], Awaitable[None]]  # by its principal
 
 PEOPLE = 500  # whose tools are kept ready
-_LONGEST_FOLDER = 60  # characters, so that no hash is taken for a name
 
 
 class Toolset(Struct, frozen=True):
@@ -157,7 +158,7 @@ def build_tools(
     ways: tuple["Later", ...] = (),
     channels: Mapping[str, Traits] = DOORS,
     keeper: KeepsFiles | None = None,
-    quota_of: QuotaOf | None = None,
+    quota_of: "QuotaOf | None" = None,
     bounded: Files | None = None,
     credentials: CredentialBox | None = None,
     open_channels: Mapping[str, Channel] = {},
@@ -165,7 +166,7 @@ def build_tools(
     memory_changed: MemoryChanged | None = None,
     facts: FactFinder | None = None,
     skills: SkillFolders | None = None,
-    clerk: ScheduleClerk | None = None,
+    clerk: Callable[[], ScheduleClerk] | None = None,
     specs: Specs | None = None,
 ) -> Toolset:
     """The built-in tools, and the plugins that the settings name; without a store none of those that need one.
@@ -198,6 +199,7 @@ def build_tools(
         produced=ProducedFiles(seen, keeper) if keeper else None,
         skills=skills,
     )
+    remembers = store and partial(_remembering, store, clock, memory_changed)
     if chosen.web.allow:
         _check_allowed(chosen.web.allow)
     web, searched = ways or (Later(lambda: _open_web(settings)), Later(lambda: _trusted(settings)))
@@ -209,7 +211,7 @@ def build_tools(
         run_python_tool(shell),
         web_fetch_tool(web, max_chars),
         *(history_tools(store, max_chars) if store else ()),
-        *(memory_tools(LaterMemory(store, clock, memory_changed)) if store and settings.memory.enabled else ()),
+        *(memory_tools(remembers) if remembers and settings.memory.enabled else ()),
         *([recall_tool(facts, store, max_chars)] if store and facts else ()),
         *([message_tool(store, bus.wake, seen, bounded or files, channels, open_channels)] if store else ()),
         *(sent_message_tools(store, open_channels) if store else ()),
@@ -223,12 +225,29 @@ def build_tools(
     there_are = frozenset({tool.spec.name for tool in built_in} | {"web_search"})  # which needs an engine
     built_in = _enabled(built_in, chosen.disabled)
     names = {tool.spec.name for tool in built_in}
-    plugged = plugged_in(chosen.plugins, names) if chosen.plugins else PluggedIn()
+    brought, slash = _plugged_in(chosen.plugins, names)
     after = (UndoFile(seen, files), FileKeeper(seen, files))
     large, place = frozenset(names - ESSENTIAL), place_of(workspace)
     enabled = tuple(tool for tool in for_credentials if not _is_disabled(tool, chosen.disabled))
-    tools, slash = (*built_in, *plugged.tools), plugged.commands
-    return Toolset(tools, large, commands, (web, searched), *after, place, there_are, enabled, slash)
+    return Toolset((*built_in, *brought), large, commands, (web, searched), *after, place, there_are, enabled, slash)
+
+
+def _plugged_in(plugins: Sequence[str], names: Iterable[str]) -> tuple[tuple[Tool, ...], Mapping[str, BroughtCommand]]:
+    """Tools and slash commands that other packages bring. Raises SettingsError."""
+    if not plugins:
+        return (), {}
+    from .plugins import plugged_in
+
+    found = plugged_in(plugins, names)
+    return found.tools, found.commands
+
+
+def _remembering(store: "ForgettingStore", clock: Clock, changed: MemoryChanged | None = None) -> "Remembering":
+    from ..memory.learning import tell_nobody
+    from ..memory.remembering import Remembering
+    from .redaction import redacted
+
+    return Remembering(store, clock, redacted, changed or tell_nobody)
 
 
 class Kits:
@@ -264,25 +283,6 @@ class Kits:
         if len(self._others) > PEOPLE:
             self._others.popitem(last=False)
         return joined
-
-
-def workspace_for(principal: str, home: Path, owners: Path) -> Path:
-    if principal == OWNER:
-        return owners
-    return home / ("chats" if is_chat(principal) else "people") / principals_folder(principal) / "workspace"
-
-
-def principals_folder(principal: str) -> str:
-    """The name of somebody's folder: no two share one, and none leads elsewhere."""
-    name = quote(principal, safe="")
-    plain = 0 < len(name) <= _LONGEST_FOLDER and not name.startswith(".")
-    return name if plain else sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def check_workspace(workspace: Path, home: Path) -> None:
-    """Raises SettingsError where the home could not be kept out of reach of tools."""
-    if why := why_not_there(home, workspace):
-        raise SettingsError(why)
 
 
 def _enabled(tools: list[Tool], disabled: Sequence[str]) -> list[Tool]:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from typing import Protocol
 
 from ..errors import ProviderError
@@ -40,10 +41,14 @@ class Recall:
     def __init__(self, store: RecallStore, embedder: PaidEmbedder, indexes: Indexes | None = None) -> None:
         self._store = store
         self._embedder = embedder
-        self._indexes = indexes or Indexes(store)
+        self._given = indexes
         self._counts: OrderedDict[str, tuple[int, int]] = OrderedDict()  # of facts, at a version of the memory
         self._scales: dict[str, Scale] = {}
         self._told = ""  # why words alone answer, as it was last said
+
+    @cached_property
+    def _indexes(self) -> Indexes:
+        return self._given or Indexes(self._store)
 
     async def find(self, owner: str, query: str, limit: int) -> list[FactHit]:
         if not await self._store.has_memory(owner):

@@ -10,6 +10,7 @@ from ..core.mail import Inbound
 JobState = Literal["waiting", "working", "done", "failed", "held", "adopted"]  # these two of a copy
 DELETE = "delete"  # the kind of work that removes what is left of deleted conversations
 ERASE = "erase"  # that which removes all that is a person's
+TITLE = "title"  # that which finds a conversation a name
 CONSOLIDATE = "consolidate"  # that which makes a conversation part of the memory
 
 

@@ -14,7 +14,6 @@ from ..ports.permission import Grant
 from ..ports.rows import COUNT
 from ..readings.brought_commands import BroughtCommand, CommandCall
 from ..readings.commands import COMMANDS, SlashCommand, listed, rest_of
-from ..readings.commands import find as find_command
 from .brought_commands import answer_to
 from .typed_command import CommandEffect, TypedCommand, WorksOutCommand
 
@@ -39,10 +38,6 @@ class SlashCommands:
         self._found = find
         self.keep = keep
         self._brought = brought
-
-    def find(self, text: str) -> SlashCommand | None:
-        """The command that someone typed, if what they typed looks like one; there need not be one of that name."""
-        return find_command(text)
 
     def known(self, role: Role) -> list[SlashCommand]:
         """Those that someone of this role may use, the plugins' last."""

@@ -5,7 +5,6 @@ after that: a beat that is killed before is made again and sees the same, one th
 changed.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -14,7 +13,6 @@ from msgspec import Struct, structs
 
 from ..core.mail import Address, Inbound, Notice
 from ..core.people import OWNER, Role
-from ..core.turn import Finished
 from ..errors import MailRefused, Postponed, StoreError, ToolError
 from ..ports import Archive, Bus, Clock, Directory
 from ..ports.events import HeartbeatTicked
@@ -39,7 +37,6 @@ from ..readings.heartbeat import (
     checks_digest,
     decide_beat,
     instructions_in,
-    is_heartbeat,
     not_asked,
 )
 from .schedule_times import quiet_left
@@ -77,8 +74,8 @@ class HeartbeatStore(Heartbeats, Archive, Directory, Protocol):
 
 
 class Heartbeat:
-    """`look` is the Worker of its jobs. `run` it under a supervisor: it plans those jobs, and keeps how the turns have
-    ended that are noted. `whose` is who is seen to, "" is everyone."""
+    """`look` is the Worker of its jobs. `run` it under a supervisor: it plans those jobs. `whose` is who is seen to, ""
+    is everyone."""
 
     def __init__(
         self,
@@ -99,29 +96,8 @@ class Heartbeat:
         self._whose = whose
         self._planned: dict[str, float] = {}
         self._by: HeartbeatRules | None = None  # what was planned by
-        self._ended: asyncio.Queue[Finished] = asyncio.Queue()
-
-    def note(self, thread: str, turn: Finished) -> None:
-        """A turn has ended, in memory: nobody waits for what comes of it."""
-        if turn.source and is_heartbeat(turn.source):
-            self._ended.put_nowait(turn)
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._keep_planning())
-            group.create_task(self._keep_results())
-
-    async def _keep_results(self) -> None:
-        """What is lost by a crash in between is only what is shown of it."""
-        while True:
-            turn = await self._ended.get()
-            for mail in turn.mails:
-                try:
-                    await self._store.settle_beat(mail, turn.reason or turn.text or "", turn.cost)
-                except StoreError as error:
-                    _log.warning("how a turn of the heartbeat has ended cannot be written: %s", error)
-
-    async def _keep_planning(self) -> None:
         while True:
             try:
                 await self.plan()

@@ -1,7 +1,7 @@
 """The one door in: every channel, timer and programmer writes mail here. What is committed is never lost."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
 
@@ -24,11 +24,14 @@ from ..ports.failpoint import reach
 from ..ports.rows import Receipt
 from ..ports.tasks import CHILD, Tasks, background_number
 from ..readings.commands import SlashCommand, unescaped
+from ..readings.commands import find as find_command
 from ..readings.keys import group_at
-from .commands import SlashCommands
 from .lanes import Begun, Lanes
 from .people import Speakers
-from .typed_command import CommandEffect
+
+if TYPE_CHECKING:
+    from .commands import SlashCommands
+    from .typed_command import CommandEffect
 
 Leave = Callable[[str], Awaitable[None]]
 GOES_ON = "This goes on in the background as task {}."
@@ -49,7 +52,7 @@ class Inbox:
         store: InboxStore,
         bus: Bus,
         lanes: Lanes,
-        commands: SlashCommands,
+        commands: "Callable[[], SlashCommands]",
         max_chars: int = 200_000,
         leave: Leave = _leave_nothing,
         speakers: Speakers | None = None,
@@ -78,7 +81,7 @@ class Inbox:
         if isinstance(letter, Said) and inbound.address.channel == CHILD:
             raise MailRefused(ALONE)
         if isinstance(letter, Said) and (command := self._command(letter)):
-            effect = await self._commands.work_out(command, inbound, letter)
+            effect = await self._commands().work_out(command, inbound, letter)
             if effect.says:
                 receipt = await self._store.receive(effect.inbound)
                 reach("inbox.committed")
@@ -88,7 +91,7 @@ class Inbox:
             reply = await self._decided(effect) if effect.decision else effect.reply
             receipt = await self._store.command(effect.inbound, effect.action, reply, effect.otherwise)
             if effect.grant and not effect.decision:
-                await self._commands.keep(effect.inbound, effect.grant)
+                await self._commands().keep(effect.inbound, effect.grant)
             reach("command.committed")
             if row and receipt.fresh and (effect.action == "stop" or receipt.thread != row.id):
                 await self._leave(row.id)
@@ -133,11 +136,11 @@ class Inbox:
             await self._leave(thread)
             self._bus.cancel(thread)
 
-    async def _decided(self, effect: CommandEffect) -> str:
+    async def _decided(self, effect: "CommandEffect") -> str:
         """Post what was decided in another conversation, and say whether it counts: the first who answers decides."""
         assert effect.decision is not None
         receipt = await self._store.receive(effect.decision)
-        await self._commands.keep(effect.decision, effect.grant)
+        await self._commands().keep(effect.decision, effect.grant)
         self._bus.wake(receipt.thread)
         return effect.reply if receipt.fresh else effect.otherwise
 
@@ -212,7 +215,7 @@ class Inbox:
         self._check(text)
         for message in letter.before:
             self._check(message.text)
-        return self._commands.find(text) if "/" in text and not (letter.before or letter.literal) else None
+        return find_command(text) if "/" in text and not (letter.before or letter.literal) else None
 
     def _check(self, text: str) -> None:
         if len(text) > self._max_chars:

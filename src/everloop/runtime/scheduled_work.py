@@ -1,5 +1,4 @@
-"""What schedules do without a model: commands in the sandbox, and looking whether a condition holds; and how the turns
-that they began have ended.
+"""What schedules do without a model: commands in the sandbox, and looking whether a condition holds.
 
 A command runs as its owner, with the rights of that moment. Where the settings would have a person asked about it, it
 runs only if an approver has made the schedule by hand. One that a crash has cut off is looked for before it is run
@@ -21,12 +20,11 @@ from ..core.decide import APPROVER
 from ..core.exits import Exits, Giver, Weighed
 from ..core.people import Role
 from ..core.tool import Effect, ToolCall
-from ..core.turn import Finished
-from ..errors import EverloopError, StoreError, ToolError
+from ..errors import EverloopError, ToolError
 from ..ports import Bus, People
 from ..ports.events import ScheduleFired
 from ..ports.jobs import JobRow
-from ..ports.schedules import CRON_SOURCE, Firing, Schedule, ScheduledWork, ScheduleRow, Schedules
+from ..ports.schedules import Firing, Schedule, ScheduledWork, ScheduleRow, Schedules
 from ..ports.tools import CallContext, Shown, Tool
 from .calls import Toolbox
 from .deletions import Forget
@@ -84,8 +82,7 @@ class Alone(Struct, frozen=True):
 
 
 class ScheduledDeeds:
-    """The Workers of commands and polls, and who is told of turns that end: `note` them, and `run` it under a
-    supervisor."""
+    """The Workers of commands and polls."""
 
     def __init__(
         self,
@@ -105,23 +102,6 @@ class ScheduledDeeds:
         self._people = people
         self._toolbox = toolbox
         self._policy = policy
-        self._ended: asyncio.Queue[Finished] = asyncio.Queue()
-
-    def note(self, thread: str, turn: Finished) -> None:
-        """A turn has ended, in memory: nobody waits for what comes of it."""
-        if turn.source.startswith(CRON_SOURCE):
-            self._ended.put_nowait(turn)
-
-    async def run(self) -> None:
-        """Keep how turns of schedules have ended. What is lost by a crash in between is only what it has cost."""
-        while True:
-            turn = await self._ended.get()
-            for mail in turn.mails:
-                result = turn.reason or turn.text or ""
-                try:
-                    await self._store.settle_turn(mail, failed=bool(turn.reason), result=result, cost=turn.cost)
-                except StoreError as error:
-                    _log.warning("how a turn of a schedule has ended cannot be written: %s", error)
 
     async def run_command(self, row: JobRow) -> str:
         """The Worker. Raises NotDone if it is to be tried again."""

@@ -26,7 +26,7 @@ from ..ports.budgets import Charge
 from ..ports.channel import Traits, traits_of
 from ..ports.conversation import Conversation, GiveTitle, Written
 from ..ports.events import TitleGiven
-from ..ports.jobs import Job, JobRow
+from ..ports.jobs import TITLE, Job, JobRow
 from ..ports.rows import Spent
 from ..readings.compaction import shortened
 from ..readings.spoken import spoken
@@ -36,7 +36,6 @@ from .patience import patiently
 
 _log = logging.getLogger("everloop.titles")
 
-KIND = "title"
 WEEK = 7 * 86400.0  # after it has begun, a conversation is named no more; jobs are known for longer than that
 TRIES = 2
 SECONDS = 60.0  # for one call
@@ -133,7 +132,7 @@ class Titles:
             return
         if await self._people.role(row.owner) < Role.USER:  # whose calls are counted
             return
-        await self._store.add_job(Job(f"{KIND}:{thread}", KIND, self._clock.now(), row.owner, payload=thread))
+        await self._store.add_job(Job(f"{TITLE}:{thread}", TITLE, self._clock.now(), row.owner, payload=thread))
 
     async def work(self, row: JobRow) -> str:
         """The Worker. Says in a word what came of it, and nothing of what was said: that goes with its conversation.

@@ -1,7 +1,6 @@
 """A channel's table in the settings, taken apart: what holds for every channel, and what is the channel's own."""
 
-from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -60,8 +59,8 @@ def split(name: str, values: Mapping[str, Any]) -> Split:
     ours = {key: _read(f"{place}.{key}", key, named[key], _FORMS[key]) for key in named if key in _FORMS}
     own = {key: value for key, value in named.items() if key not in _FORMS}
     for key in own:
-        if key not in THEIRS and (near := get_close_matches(key, _FORMS, 1, NEAR)):
-            raise SettingsError(f"there is no setting {place}.{key[:50]}; did you mean {near[0]}?")
+        if key not in THEIRS and (near := _nearest(key, _FORMS, NEAR)):
+            raise SettingsError(f"there is no setting {place}.{key[:50]}; did you mean {near}?")
     if "chats" in ours:
         ours["chats"] = {str(chat): _chat(f"{place}.chats.{chat}", each) for chat, each in ours["chats"].items()}
     return Split(ChannelPolicy(**ours), own)
@@ -73,10 +72,16 @@ def _chat(place: str, values: Any) -> ChatPolicy:
     named = {snake(str(key)): value for key, value in values.items()}
     for key in named:
         if key not in _CHAT_FORMS:
-            near = get_close_matches(key, _CHAT_FORMS, 1, 0.6)
-            hint = f"did you mean {near[0]}?" if near else f"the keys here are {', '.join(_CHAT_FORMS)}"
+            near = _nearest(key, _CHAT_FORMS, 0.6)
+            hint = f"did you mean {near}?" if near else f"the keys here are {', '.join(_CHAT_FORMS)}"
             raise SettingsError(f"there is no setting {place}.{key[:50]}; {hint}")
     return ChatPolicy(**{key: _read(f"{place}.{key}", key, value, _CHAT_FORMS[key]) for key, value in named.items()})
+
+
+def _nearest(key: str, names: Iterable[str], cutoff: float) -> str:
+    from difflib import get_close_matches  # only a mistake needs it
+
+    return next(iter(get_close_matches(key, [*names], 1, cutoff)), "")
 
 
 def _read(place: str, key: str, value: Any, form: Any) -> Any:

@@ -26,8 +26,10 @@ class ScheduleClerk(Protocol):
     async def act(self, asker: Asker, action: str, id: str, fields: Mapping[str, Any], key: str = "") -> str: ...
 
 
-def cron_tool(clerk: ScheduleClerk, risk_of_command: Callable[[dict[str, Any], Circumstances], Risk]) -> Tool:
-    """`risk_of_command` is that of exec, which a command of a schedule is like."""
+def cron_tool(
+    clerk: Callable[[], ScheduleClerk], risk_of_command: Callable[[dict[str, Any], Circumstances], Risk]
+) -> Tool:
+    """`clerk` is asked for with each order; `risk_of_command` is that of exec, which a schedule's command is like."""
 
     def risk_of_schedule(args: dict[str, Any], situation: Circumstances) -> Risk:
         try:
@@ -53,7 +55,7 @@ def cron_tool(clerk: ScheduleClerk, risk_of_command: Callable[[dict[str, Any], C
             if order.strip().lower() == "help":
                 return Shown(HELP)
             wanted = order_of(order)
-            told = await clerk.act(asker, wanted.action, wanted.id, wanted.fields, context.key)
+            told = await clerk().act(asker, wanted.action, wanted.id, wanted.fields, context.key)
         except MailRefused as error:
             raise ToolError(str(error)) from error
         # What came of runs may hold what strangers wrote: nobody has noted whose words they are.

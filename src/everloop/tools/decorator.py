@@ -4,7 +4,7 @@ import inspect
 import types
 import typing
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
@@ -64,13 +64,10 @@ def tool(
     def make(function: AsyncFunction) -> Tool:
         if not inspect.iscoroutinefunction(function):
             raise TypeError(f"a tool is an async function; write `async def {getattr(function, '__name__', '…')}`")
-        hints = _hints(function)
-        wants = next((n for n, hint in hints.items() if hint is CallContext), None)
-        schema = schema_of(function)
-        takes_null = {n for n, hint in hints.items() if n in schema["required"] or _allows_none(hint)}
+        schema, wants, takes_null, description = _known_signature(function)
         spec = ToolSpec(
             name=name or function.__name__,
-            description=inspect.getdoc(function) or "",
+            description=description,
             schema=schema,
             effect=effect,
             local=local,
@@ -95,9 +92,47 @@ def tool(
     return make
 
 
-def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """The JSON schema of a function's arguments, from its signature. Raises TypeError when a model cannot call it."""
+class _Signature(NamedTuple):
+    """What a function says of itself. `wants` is the parameter that is handed the context."""
+
+    schema: dict[str, Any]
+    wants: str | None
+    takes_null: frozenset[str]
+    description: str
+
+
+_READ: dict[object, _Signature] = {}
+_MOST = 1000  # signatures that are remembered
+
+
+def _known_signature(function: AsyncFunction) -> _Signature:
+    """Everybody has tools of their own, made by the same lines: what these say is read once, and shared."""
+    if type(function) is not types.FunctionType or "__wrapped__" in vars(function):
+        return _signature_of(function)
+    said = (*function.__annotations__.items(), *(function.__kwdefaults__ or {}).items())
+    key = function.__code__, function.__defaults__, function.__doc__, said
+    try:
+        hash(key)
+    except TypeError:  # a default such as []
+        return _signature_of(function)
+    if key not in _READ:
+        if len(_READ) >= _MOST:
+            _READ.clear()
+        _READ[key] = _signature_of(function)
+    return _READ[key]
+
+
+def _signature_of(function: AsyncFunction) -> _Signature:
     hints = _hints(function)
+    schema = schema_of(function, hints)
+    wants = next((name for name, hint in hints.items() if hint is CallContext), None)
+    takes_null = {name for name, hint in hints.items() if name in schema["required"] or _allows_none(hint)}
+    return _Signature(schema, wants, frozenset(takes_null), inspect.getdoc(function) or "")
+
+
+def schema_of(function: Callable[..., Any], hints: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The JSON schema of a function's arguments, from its signature. Raises TypeError when a model cannot call it."""
+    hints = _hints(function) if hints is None else hints
     properties: dict[str, Any] = {}
     required: list[str] = []
     for parameter in inspect.signature(function).parameters.values():

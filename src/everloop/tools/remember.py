@@ -4,6 +4,7 @@ Both change what models are told from then on. Where strangers' words were read 
 asked first, as for the files that stand in every prompt.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, Protocol
 
 from msgspec import Meta
@@ -30,11 +31,12 @@ def risk_of_remembering(args: dict[str, Any], situation: Circumstances) -> Risk:
     return Risk(mutates=True)
 
 
-def memory_tools(memory: KeepsMemory) -> tuple[Tool, ...]:
+def memory_tools(memory: Callable[[], KeepsMemory]) -> tuple[Tool, ...]:
+    """`memory` is asked for with each use."""
     return remember_tool(memory), forget_tool(memory)
 
 
-def remember_tool(memory: KeepsMemory) -> Tool:
+def remember_tool(memory: Callable[[], KeepsMemory]) -> Tool:
     @tool(Effect.KEYED, permission=Role.USER, risk=risk_of_remembering)
     async def remember(
         text: Annotated[str, "One sentence"],
@@ -44,15 +46,15 @@ def remember_tool(memory: KeepsMemory) -> Tool:
         replaces: Annotated[str, "What is no longer true"] = "",
     ) -> str:
         """Remember for all later conversations."""
-        return await memory.remember(text, topic, importance, replaces, context)
+        return await memory().remember(text, topic, importance, replaces, context)
 
     return remember
 
 
-def forget_tool(memory: KeepsMemory) -> Tool:
+def forget_tool(memory: Callable[[], KeepsMemory]) -> Tool:
     @tool(Effect.IDEMPOTENT, permission=Role.USER, risk=risk_of_remembering)
     async def forget(query: Annotated[str, "Its words"], context: CallContext) -> str:
         """Forget for good. Tell the user where it stays."""
-        return await memory.forget(query, context)
+        return await memory().forget(query, context)
 
     return forget

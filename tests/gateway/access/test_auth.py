@@ -24,7 +24,7 @@ from everloop.core.people import Role
 from everloop.errors import SettingsError
 from everloop.gateway import page
 from everloop.gateway.access.permissions import PUBLIC
-from everloop.gateway.access.principal import SCOPES
+from everloop.gateway.access.scopes import SCOPES
 from everloop.gateway.access.secrets import fits_password, hash_of, hash_password
 from everloop.gateway.access.throttle import SECONDS, TRIES, Throttle
 from everloop.gateway.http.errors import Refused

@@ -7,7 +7,7 @@ import pytest
 
 from everloop.app import open_desk
 from everloop.core.people import Role
-from everloop.gateway.access.principal import SCOPES
+from everloop.gateway.access.scopes import SCOPES
 from everloop.readings.commands import COMMANDS, find, rest_of, scope_of
 from everloop.testing import Say, ScriptedModel, Shown
 

@@ -9,7 +9,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from everloop.core.people import Role
 from everloop.gateway import hooks
 from everloop.gateway.access.permissions import KNOWN, PUBLIC, READ, Permission, Permissions, Route
-from everloop.gateway.access.principal import SCOPES, Principal
+from everloop.gateway.access.principal import Principal
+from everloop.gateway.access.scopes import SCOPES
 from everloop.gateway.server import PERMISSIONS
 from everloop.ports.channel import Hook, HookAnswer, HookRequest
 

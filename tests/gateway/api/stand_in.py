@@ -8,7 +8,8 @@ from everloop.app.agent import Agent
 from everloop.core.people import Role
 from everloop.gateway import api
 from everloop.gateway.access.permissions import Route
-from everloop.gateway.access.principal import SCOPES, Principal
+from everloop.gateway.access.principal import Principal
+from everloop.gateway.access.scopes import SCOPES
 
 from ..guarded import guarded
 

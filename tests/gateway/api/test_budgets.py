@@ -8,7 +8,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from everloop.app import open_desk
 from everloop.core.people import Role
 from everloop.gateway import api
-from everloop.gateway.access.principal import SCOPES, Principal
+from everloop.gateway.access.principal import Principal
+from everloop.gateway.access.scopes import SCOPES
 from everloop.testing import Say, ScriptedModel
 
 from ..guarded import guarded

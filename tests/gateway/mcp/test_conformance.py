@@ -21,7 +21,8 @@ from everloop.gateway import mcp
 from everloop.gateway.access.auth import Auth
 from everloop.gateway.access.guard import guard
 from everloop.gateway.access.permissions import Permissions
-from everloop.gateway.access.principal import SCOPES, Principal
+from everloop.gateway.access.principal import Principal
+from everloop.gateway.access.scopes import SCOPES
 from everloop.gateway.transport.origins import origins_of
 from everloop.ports.tools import CallContext, Picture, Shown, Tool
 from everloop.settings.shape import GatewaySection

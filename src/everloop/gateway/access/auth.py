@@ -27,7 +27,8 @@ from ...ports.rows import Known
 from ..http.errors import Refused, respond
 from ..transport.origins import Origins
 from .permissions import KNOWN, PUBLIC, Route
-from .principal import SCOPES, Principal, principal_of
+from .principal import Principal, principal_of
+from .scopes import SCOPES
 from .secrets import LONGEST, SHORTEST, fits_password, hash_of, hash_password, new_secret, page_secret
 from .throttle import Throttle
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from ...errors import EverloopError
 from ...ports import Credentials
 from ...readings.visible import UNSEEN
-from .principal import SCOPES
+from .scopes import SCOPES
 from .secrets import LONGEST, SHORTEST, hash_of, hash_password, new_secret
 
 MOST_PLATFORMS = 50

@@ -17,13 +17,8 @@ from ...ports.channel import Traits
 from ...readings.commands import EVERY, scope_of
 from ...readings.keys import escaped
 from ..http.errors import Refused
+from .scopes import SCOPES
 
-SCOPES = {
-    "read": "look at conversations, usage, traces and settings",
-    "chat": "speak, attach files, stop and change conversations",
-    "approve": "allow or deny what asks for permission",
-    "admin": "change settings, models, passwords and tokens",
-}
 NAME_IT = "make a token that does, with `everloop tokens create NAME --platform PLATFORM`, or in the page under Access."
 _ROLES = {"read": Role.GUEST, "chat": Role.GUEST, "approve": Role.USER, "admin": Role.ADMIN}
 

@@ -1,7 +1,6 @@
 """The page's API, `/api/…`: one table of routes, from which the server and `/openapi.json` are made."""
 
 from functools import cache
-from importlib.metadata import version
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +15,8 @@ from .routes import ROWS
 @cache
 def described() -> dict[str, Any]:
     """The document; it takes its time, so it is written when somebody asks for it."""
+    from importlib.metadata import version
+
     from .openapi import document
     from .routes.table import TABLE
 

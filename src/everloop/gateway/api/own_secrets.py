@@ -4,7 +4,8 @@ import msgspec
 
 from ...errors import EverloopError, StoreError
 from ...ports.credential import KeptCredential
-from ..access.principal import SCOPES, Principal
+from ..access.principal import Principal
+from ..access.scopes import SCOPES
 from ..http.errors import Refused, sentence
 from .own_shapes import CredentialShown, OwnCredentialList, OwnKeyList, OwnKeyShown
 from .route import ApiAnswer, ApiCall

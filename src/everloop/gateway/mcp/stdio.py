@@ -13,7 +13,8 @@ import msgspec
 from ...core.people import OWNER, Role
 from ...errors import EverloopError
 from ...ports.events import AnswerGiven, ToolCalled, ToolReturned
-from ..access.principal import SCOPES, Principal
+from ..access.principal import Principal
+from ..access.scopes import SCOPES
 from ..http.errors import refused_at_http_door
 from ..http.streaming import LetterDraft, SseEvent
 from ..http.turn_errors import explain_turn

@@ -2,7 +2,8 @@
 show comes through the API and the WebSocket, to those who have logged in.
 
 A browser keeps them for good, under an address with the fingerprint of all of them, and asks for `/` each time, which
-names that address. They are read and compressed once, when the first gateway of a process starts.
+names that address. They are read once, when the first gateway of a process starts, and each is compressed when it is
+first asked for.
 """
 
 import gzip
@@ -83,14 +84,15 @@ def routes() -> tuple[Route, ...]:
 
 
 def _serving(file: Served, keep: str = "no-cache") -> Handler:
-    tag, compressed = file.tag, file.compressed
+    tag = file.tag
     headers = {**HEADERS, "Cache-Control": keep, "ETag": f'"{tag}"'}
     charset = None if file.kind.startswith("image/png") else "utf-8"
 
     async def serve(request: web.Request) -> web.Response:
         if any(each.value == tag for each in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        if compressed is None or "gzip" not in request.headers.get("Accept-Encoding", ""):
+        compressed = file.compressed if "gzip" in request.headers.get("Accept-Encoding", "") else None
+        if compressed is None:
             return web.Response(body=file.body, content_type=file.kind, charset=charset, headers=headers)
         told = {**headers, "Content-Encoding": "gzip"}
         return web.Response(body=compressed, content_type=file.kind, charset=charset, headers=told)
