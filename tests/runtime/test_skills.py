@@ -137,9 +137,6 @@ async def test_sections_that_change_seldom_are_asked_for_once_and_again_after_a_
     class Counting:
         asked = 0
 
-        async def revocation(self, situation: Situation) -> int:
-            return 0
-
         async def sections(self, situation: Situation) -> tuple[Section, ...]:
             self.asked += 1
             return (Section("skills", str(self.asked)),)

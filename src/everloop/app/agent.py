@@ -147,8 +147,9 @@ class Agent(HeldHouse):
 
         `again` is asked as `answering` does; with `beat`, None comes whenever nothing has come for so many seconds.
         """
-        with self._askers.asking(str(inbound.address)) as asker:
-            followed = await self._follow(inbound, again)
+        session = str(inbound.address)
+        with self._askers.asking(session) as asker:
+            followed = await self._follow(inbound, session, again)
             receipt, feed = followed.receipt, followed.feed
             asker.mail = lambda: receipt.id
             try:
@@ -169,9 +170,9 @@ class Agent(HeldHouse):
             self.note_shown(key, receipt.id)  # whoever came back for more has shown it
             asker.has_it = True
 
-    async def _follow(self, inbound: Inbound, again: Again | None) -> "_Followed":
+    async def _follow(self, inbound: Inbound, session: str, again: Again | None) -> "_Followed":
         """Take a letter, and listen before anything is told of its turn. Whoever calls this closes the feed."""
-        if not self._may_wait(inbound) and (begun := self._inbox.begin(inbound, asked=False)):
+        if not self._may_wait(inbound, session) and (begun := self._inbox.begin(inbound, asked=False)):
             feed = self._bus.subscribe(begun.thread)  # it has not begun to run yet
             try:
                 receipt = await begun.receipt()
@@ -179,7 +180,7 @@ class Agent(HeldHouse):
                 feed.close()
                 raise
             if receipt is not None:
-                return _Followed(receipt, feed, begun.finished, partial(self._begun, begun, str(inbound.address)))
+                return _Followed(receipt, feed, begun.finished, partial(self._begun, begun, session))
             feed.close()
         receipt, inbound = await self._take(inbound, again)  # which wakes nobody before we listen
         feed = self._bus.subscribe(receipt.thread)
@@ -344,14 +345,15 @@ class Agent(HeldHouse):
             return await self._lanes.recall(receipt.thread, seq)
         future = self._lanes.outcome(receipt.thread, receipt.id)
         self._inbox.wake(receipt, inbound)
-        if self._may_wait(inbound) or (isinstance(inbound.letter, Said) and inbound.letter.unattended):
-            await self._wait_for_no_question(future, receipt.thread, str(inbound.address))
+        session = str(inbound.address)
+        if self._may_wait(inbound, session) or (isinstance(inbound.letter, Said) and inbound.letter.unattended):
+            await self._wait_for_no_question(future, receipt.thread, session)
         return await future
 
-    def _may_wait(self, inbound: Inbound) -> bool:
+    def _may_wait(self, inbound: Inbound, session: str) -> bool:
         """Whether its turn may come to a question that its sender is asked elsewhere, and not where they wait."""
         asked = isinstance(inbound.letter, Said) and not inbound.letter.unattended
-        return asked and traits_of(str(inbound.address), self.traits).polled
+        return asked and traits_of(session, self.traits).polled
 
     async def _wait_for_no_question(self, future: asyncio.Future[Finished], thread: str, session: str) -> None:
         """Who is not there to be asked does not wait for what someone else is asked. Raises TurnFailed."""

@@ -17,7 +17,7 @@ from ..ports import Channel
 from ..runtime.calls import Kit
 from ..settings import Settings, Tools
 from ..tools.prompt_files import WatchedFiles
-from ..tools.sent_messages import lacking_on
+from ..tools.sent_messages import NAMES, lacking_on
 from .guest_tools import offered
 from .presets import TOOLS
 from .settled import SettledSections
@@ -26,6 +26,7 @@ from .tools import PEOPLE, Kits
 Sections = tuple[Section, ...]
 _Key = tuple[str, Role, bool, Terms | None, frozenset[str], Sections]
 NEVER: Sections = (Section("", ""),)  # no files are this
+NO_CHANNEL = frozenset(NAMES)  # what is of no use where no channel is
 GUESTS = "~guests"  # whose tools are the same
 RUNTIME = "{runtime}"
 WHO = "You are everloop, a helpful assistant with tools. Be accurate and brief. "
@@ -77,7 +78,8 @@ class HouseBriefer:
         if owners:
             await self._files.look(quickly=True)
         whose = situation.principal if situation.role >= Role.USER else GUESTS
-        lacking = lacking_on(self._channels.get(situation.address.partition(":")[0]))
+        channel = self._channels.get(situation.address.partition(":")[0])
+        lacking = lacking_on(channel) if channel else NO_CHANNEL
         settled = await self._settled.of(situation)
         key = whose, situation.role, is_chat(situation.principal), situation.terms, lacking, settled
         kit, made = self._kits.of(whose), self._made.get(key)

@@ -28,6 +28,10 @@ class BroughtTools:
         self._parts: list[Tools] = [()] * len(self._sources)
         self._tools: Tools = ()
 
+    @property
+    def has_sources(self) -> bool:
+        return bool(self._sources)
+
     def tools(self) -> Tools:
         versions: list[object] = []
         for source in self._sources:
@@ -78,15 +82,15 @@ class Joined:
     """A kit of the house, together with what sources bring; nothing they bring takes the place of what is there."""
 
     def __init__(self, kit: Kit) -> None:
-        self._own = kit
+        self.own = kit
         self._brought: Tools = ()
         self._whole = kit
 
     def with_tools(self, brought: Tools) -> Kit:
         if brought is not self._brought:
-            tools = dict(self._own.tools)
+            tools = dict(self.own.tools)
             for tool in brought:
                 if tools.setdefault(tool.spec.name, tool) is not tool:
                     _log.warning("a tool %r is left out: there is one of this name already", tool.spec.name)
-            self._brought, self._whole = brought, replace(self._own, tools=tools)
+            self._brought, self._whole = brought, replace(self.own, tools=tools)
         return self._whole

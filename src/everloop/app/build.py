@@ -25,7 +25,7 @@ from ..providers.keys import Keys
 from ..providers.models import ResolvedModel
 from ..providers.models import given as given_model
 from ..readings.personas import Personas
-from ..runtime.budgets import BudgetControl
+from ..runtime.budgets import BudgetControl, BudgetRules
 from ..runtime.calls import Kit
 from ..runtime.clock import MACHINE
 from ..runtime.models import Models, OneModel
@@ -37,6 +37,7 @@ from ..tools.home import Home
 from ..tools.house_prompt_files import HousePromptFiles
 from ..tools.sandbox.port import Sandbox
 from .briefer import HouseBriefer
+from .budgets import budget_rules
 from .channels import known as known_channels
 from .channels import traits_in, wrong_in
 from .credentials import PersonalCredentials
@@ -67,12 +68,14 @@ READ_BY_SMALL = 4000  # characters of a result; the embedded model is shown less
 
 class Built(Struct, frozen=True):
     """What is made of the settings. `library` and `presets` are None where one model was handed over; `missing` says
-    why nobody can answer, `unused` what is set and does nothing yet."""
+    why nobody can answer, `unused` what is set and does nothing yet. `usual` briefs where there is neither persona nor
+    task."""
 
     settings: Settings
     model: ResolvedModel
     models: Models
     briefer: Briefer
+    usual: Briefer
     toolset: Toolset
     kits: Kits
     library: ModelLibrary | None = None
@@ -80,6 +83,7 @@ class Built(Struct, frozen=True):
     missing: str = ""
     unused: tuple[str, ...] = ()
     personas: Personas = Personas()
+    budgets: BudgetRules = BudgetRules()
 
 
 class ChosenModel(Struct, frozen=True):
@@ -185,7 +189,7 @@ class Builder:
             self.memory = memory_files(
                 self._home, settings, self._store, self.prompt_files, self._given.clock or MACHINE
             )
-            self._settled = SettledSections((self.memory, self.skills))
+            self._settled = SettledSections((self.skills,), revocable=(self.memory,))
             await self.prompt_files.owners.look()
         personas = personas_of(settings)
         owners = self.prompt_files.owners
@@ -195,6 +199,7 @@ class Builder:
             choice.model,
             choice.models,
             TaskBriefer(plain, PersonaBriefer(plain, personas, self._home), settings.agents.profiles),
+            plain,
             toolset,
             kits,
             library=choice.library,
@@ -202,6 +207,7 @@ class Builder:
             missing=choice.missing,
             unused=(*self._unused(settings), *missing_tools(personas, kits.of(OWNER).tools)),
             personas=personas,
+            budgets=budget_rules(settings.users.budgets),
         )
 
     def _unused(self, settings: Settings) -> tuple[str, ...]:
@@ -286,7 +292,8 @@ class Builder:
 
         own = owners.kit(self._tools_given, results)
         workspace, credentials = workspace_of(settings, self._home), self._credentials
-        sources = (*self._sources, self.mcp)
+        mcp = (self.mcp,) if settings.tools.mcp_servers or self.mcp.is_loaded else ()
+        sources = (*self._sources, *mcp)
         if credentials is None:
             return Kits(self._home, workspace, own, make, sources)
         return Kits(self._home, workspace, own, make, sources, credentials.kit)

@@ -30,13 +30,11 @@ class PersonalCredentials:
     """The CredentialBox of tools, what the model is told of it, and what people do with theirs."""
 
     def __init__(self, personal: PersonalSecrets, vault_of: Callable[[str], Vault]) -> None:
+        self.has = personal.has
         self._personal = personal
         self._vault_of = vault_of
         self._opened: dict[str, tuple[Stamp, dict[str, KeptCredential]]] = {}
         self._kits: dict[str, tuple[Kit, tuple[str, ...], Kit]] = {}
-
-    def has(self, person: str) -> bool:
-        return self._personal.has(person)
 
     def tidy(self) -> None:
         """Remember nothing of whoever keeps nothing any more."""

@@ -218,18 +218,19 @@ class GatewayDesk(Agent):
 
         `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
         """
-        with self._askers.asking(str(inbound.address)) as asker:
-            answer, key = await self._asked(inbound, again, asker)
+        session = str(inbound.address)
+        with self._askers.asking(session) as asker:
+            answer, key = await self._asked(inbound, session, again, asker)
             yield answer
             self.note_shown(key, asker.mail())
             asker.has_it = True
 
-    async def _asked(self, inbound: Inbound, again: Again | None, asker: Asker) -> tuple[Answer, str]:
+    async def _asked(self, inbound: Inbound, session: str, again: Again | None, asker: Asker) -> tuple[Answer, str]:
         """The answer to a letter, and its key in the outbox."""
-        if not self._may_wait(inbound) and (begun := self._inbox.begin(inbound, asked=False)):
+        if not self._may_wait(inbound, session) and (begun := self._inbox.begin(inbound, asked=False)):
             asker.mail = lambda: begun.mail
             try:
-                return await self._begun(begun, str(inbound.address))
+                return await self._begun(begun, session)
             except Fenced:  # it has to go through the inbox
                 pass
         receipt, inbound = await self._take(inbound, again)

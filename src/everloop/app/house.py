@@ -35,7 +35,6 @@ from ..runtime.seats import Seats
 from ..runtime.supervisor import Supervisor
 from ..runtime.turn_results import TurnResults
 from ..settings import Settings, workspace_of
-from .budgets import following
 from .build import Builder, Overrides
 from .credentials import PersonalCredentials
 from .files import FileStorage
@@ -117,7 +116,7 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def budget_control(self) -> BudgetControl:
-        return BudgetControl(self.store, following(lambda: self.settings().users.budgets))
+        return BudgetControl(self.store, lambda: self.live.now.budgets)
 
     @cached_property
     def toolbox(self) -> Toolbox:
@@ -135,6 +134,7 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
             steering=self.opened.settings.agents.defaults.steering,
             people=self.people,
             ended=self._turn_notes(),
+            ended_by_itself=(self.results.note,),
             files=self.builder.prompt_files,
             clock=self.clock,
             approvers=Approvers(self.store, self.builder.channels, self.given.roles),
@@ -149,11 +149,15 @@ class House(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return Children(self.toolbox, self.bus, self.store, lambda: task_limits(self.settings().agents), leave)
 
     def _turn_notes(self) -> tuple[TurnNote, ...]:
-        """Who is told of turns that end."""
+        """Who is told of all turns that end."""
         opened, given = self.opened, self.given
         collector = tell_a_collector(opened.settings, opened.store, given.http, self.supervisor, self.stack)
-        titled = None if given.whose else self.titles.note  # what one person opens is over before they see a list
-        return tuple(note for note in (titled, self.results.note, collector) if note)
+        titled = None if given.whose else self._note_for_title  # what one person opens is over before they see a list
+        return tuple(note for note in (titled, collector) if note)
+
+    def _note_for_title(self, thread: str, turn: Finished) -> None:
+        if self.live.wants_titles:
+            self.titles.note(thread, turn)
 
     @cached_property
     def lanes(self) -> Lanes:

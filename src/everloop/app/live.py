@@ -85,7 +85,9 @@ class LiveHouse:
         """A turn begins here, and so does what has changed."""
         if self.now.missing or self._opened.files.is_stale(self._opened.store.running > 1):
             await self.catch_up()
-        return await self.now.briefer.brief(situation)
+        now = self.now
+        is_usual = not now.personas.named and situation.terms is None and not situation.wish.name
+        return await (now.usual if is_usual else now.briefer).brief(situation)
 
     async def catch_up(self) -> None:
         """Take over what the settings say by now; where nobody can answer, look again at keys and servers, too."""

@@ -61,7 +61,7 @@ class _Told(Struct, frozen=True):
 
 
 class MemoryFiles:
-    """The SectionSource port, and the files that it is made of."""
+    """The RevocableSource port, and the files that it is made of."""
 
     def __init__(
         self,

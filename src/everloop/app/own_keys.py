@@ -59,13 +59,11 @@ class OwnProviderKeys:
     """The OwnKeys port, and what people do with their keys."""
 
     def __init__(self, personal: PersonalSecrets, vault_of: Callable[[str], Vault], built: Callable[[], Built]) -> None:
+        self.has = personal.has
         self._personal = personal
         self._vault_of = vault_of
         self._built = built
         self._made: dict[tuple[str, str], tuple[object, float, Provider]] = {}  # by person and model
-
-    def has(self, person: str) -> bool:
-        return self._personal.has(person)
 
     async def asked(self, person: str, model: str, usual: Provider) -> AskedProvider:
         now, own = self._built(), self._personal.of(person, OWN_KEY)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ..core.briefing import Situation
 from ..core.people import Role
 from ..core.prompt import Section
-from ..ports import SectionSource
+from ..ports import RevocableSource, SectionSource
 
 CONVERSATIONS = 2000  # of which it is kept what they were told
 
@@ -18,8 +18,15 @@ class SettledSections:
     """Asks its sources once for each conversation, and again after a compaction. What another process was told is not
     known here: after a restart a conversation is told what is true then."""
 
-    def __init__(self, sources: Sequence[SectionSource], most: int = CONVERSATIONS) -> None:
-        self._sources = sources
+    def __init__(
+        self,
+        sources: Sequence[SectionSource],
+        revocable: Sequence[RevocableSource] = (),
+        most: int = CONVERSATIONS,
+    ) -> None:
+        """What the `revocable` tell stands first, and is looked at in each turn."""
+        self._sources = (*revocable, *sources)
+        self._revocable = revocable
         self._most = most
         self._told: OrderedDict[_Key, tuple[_Mark, tuple[Section, ...]]] = OrderedDict()
 
@@ -28,7 +35,7 @@ class SettledSections:
         key = situation.thread, situation.principal, situation.role
         told = self._told.get(key)
         mark: _Mark = (situation.covered,)
-        for source in self._sources:
+        for source in self._revocable:
             mark += (await source.revocation(situation),)
         if told is None or told[0] != mark:
             asked = [await source.sections(situation) for source in self._sources]

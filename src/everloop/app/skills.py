@@ -49,10 +49,6 @@ class HouseSkills:
         workspace = await self._workspace(principal) if role >= Role.USER else {}
         return self._shelf_now().of(principal, role, workspace)
 
-    async def revocation(self, situation: Situation) -> int:
-        """What a conversation was told of skills it may keep."""
-        return 0
-
     async def sections(self, situation: Situation) -> tuple[Section, ...]:
         found = await self.found(situation.principal, situation.role)
         key = situation.principal, situation.role < Role.USER

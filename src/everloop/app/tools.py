@@ -267,7 +267,8 @@ class Kits:
         self._home = home
         self._workspace = workspace
         self._make = make
-        self._brought = BroughtTools(sources)
+        brought = BroughtTools(sources)
+        self._brought = brought if brought.has_sources else None
         self._owners = Joined(owners)
         self._others: OrderedDict[str, Joined] = OrderedDict()
 
@@ -276,7 +277,8 @@ class Kits:
 
     def of(self, principal: str) -> Kit:
         joined = self._owners if principal == OWNER else self._others.get(principal) or self._join(principal)
-        return self._with_personal(principal, joined.with_tools(self._brought.tools()))
+        kit = joined.with_tools(self._brought.tools()) if self._brought else joined.own
+        return self._with_personal(principal, kit)
 
     def _join(self, principal: str) -> Joined:
         joined = self._others[principal] = Joined(self._make(self.workspace(principal)))

@@ -38,8 +38,8 @@ class LocalFeed:
             self._events.append(event)
         else:
             self._over = True  # its reader begins again from the log
-        if self._waiter is not None:
-            self._wake()
+        if (waiter := self._waiter) is not None and not waiter.done():
+            waiter.set_result(None)
 
     def end(self) -> None:
         """Nothing comes after what has come."""
@@ -65,9 +65,13 @@ class LocalFeed:
         many seconds, and None when nothing will come any more."""
         if not self._events and not self._over:
             timer = self._loop.call_later(seconds, self._wake) if seconds else None
-            await self._wait()
-            if timer is not None:
-                timer.cancel()
+            waiter = self._waiter = self._loop.create_future()
+            try:
+                await waiter
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
         if not self._events:
             return None if self._over else ()
         events, self._events = self._events, deque()
@@ -81,6 +85,5 @@ class LocalFeed:
             self._waiter = None
 
     def _wake(self) -> None:
-        waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
+        if (waiter := self._waiter) is not None and not waiter.done():
             waiter.set_result(None)

@@ -35,7 +35,7 @@ HELP = {
 
 FRAMES_IN: tuple[str, Labels] = "ws_frames_total", (("direction", "in"),)
 FRAMES_OUT: tuple[str, Labels] = "ws_frames_total", (("direction", "out"),)
-_COUNTED = (TurnEnded, ToolReturned, CallMeasured)
+COUNTED = (TurnEnded, ToolReturned, CallMeasured)
 
 
 class Metrics:
@@ -51,8 +51,6 @@ class Metrics:
         self._counts[row] += amount
 
     def hear(self, event: Event) -> None:
-        if not isinstance(event, _COUNTED):
-            return
         match event:
             case TurnEnded(finished=finished):
                 self.count("turns_total", outcome=finished.reason or "answered")

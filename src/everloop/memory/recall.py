@@ -39,6 +39,7 @@ class Recall:
     """The FactFinder and the FactTeller port."""
 
     def __init__(self, store: RecallStore, embedder: PaidEmbedder, indexes: Indexes | None = None) -> None:
+        self.lacks = store.lacks_memory
         self._store = store
         self._embedder = embedder
         self._given = indexes

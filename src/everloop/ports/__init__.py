@@ -20,7 +20,7 @@ from .log import Log
 from .mail import Arrivals, Mailroom
 from .memory import Memory
 from .outbox import Outgoing
-from .people import Briefer, People, SectionSource
+from .people import Briefer, People, RevocableSource, SectionSource
 from .polled import Polled
 from .provider import Embedder, Embeddings, Provider
 from .removal import Removal
@@ -84,6 +84,7 @@ __all__ = [
     "Provider",
     "Removal",
     "Renders",
+    "RevocableSource",
     "Secrets",
     "SectionSource",
     "Signals",

@@ -71,6 +71,10 @@ class FactWords(Protocol):
         """How many are true."""
         ...
 
+    def lacks_memory(self, owner: str) -> bool:
+        """Whether `has_memory` has found a moment ago that there is none; known at once."""
+        ...
+
     async def has_memory(self, owner: str) -> bool:
         """Whether anything was ever remembered. What another process has just written may be seen a second later."""
         ...

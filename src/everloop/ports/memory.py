@@ -150,6 +150,10 @@ class FactFinder(Protocol):
 class FactTeller(Protocol):
     """What is remembered and meant by what people have just said, for the tail of a prompt."""
 
+    def lacks(self, owner: str) -> bool:
+        """Whether it was found a moment ago that nothing is remembered of somebody; known at once."""
+        ...
+
     def knows(self, owner: str) -> Awaitable[bool]:
         """Whether anything is remembered of somebody, as of a second ago. Raises StoreError."""
         ...

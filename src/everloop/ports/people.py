@@ -30,6 +30,10 @@ class SectionSource(Protocol):
         """The same tuple as long as they say the same. Raises StoreError."""
         ...
 
+
+class RevocableSource(SectionSource, Protocol):
+    """One of which something may have to be told no longer before a compaction."""
+
     async def revocation(self, situation: Situation) -> int:
         """Another number when something must not be told any longer that was told before, also in a conversation that
         goes on. Asked in each turn. Raises StoreError."""

@@ -387,8 +387,7 @@ class Book:
     def _told(self, commit: Commit, endings: "Sequence[Ending]") -> Commit:
         """With what is told of turns that end: where they were asked, or of one in the background in the conversation
         that is in front of it. Which of the two it is, somebody may just be changing: see Commit.works_for."""
-        number = background_number(self.spawned_by)
-        if number:
+        if self.spawned_by and (number := background_number(self.spawned_by)):
             posts = [each.telling(number, self.session, self.owner) for each in endings]
             return structs.replace(commit, posts=(*commit.posts, *filter(None, posts)), works_for=self.spawned_by)
         replies = [each.reply for each in endings if not each.waited_for]
@@ -396,7 +395,7 @@ class Book:
 
     async def front(self) -> str:
         """The thread in front of this one, where it is in the background of its chat; else its own."""
-        moved = background_number(self.spawned_by) or await self._has_moved()
+        moved = (self.spawned_by and background_number(self.spawned_by)) or await self._has_moved()
         row = await self._store.session(self.session) if moved else None
         return row.id if row else self.thread.id
 

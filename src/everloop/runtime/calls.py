@@ -126,7 +126,7 @@ class Toolbox:
         return [
             CallReturned(thread.answer, place, ANOTHER.format(name), "denied")
             for place, name in names
-            if name in tools and is_another(tools[name].spec, offered[name])
+            if name in tools and tools[name].spec is not offered[name] and is_another(tools[name].spec, offered[name])
         ]
 
     def ground(self, thread: Thread, place: int) -> tuple[Ground, ...]:

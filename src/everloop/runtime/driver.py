@@ -97,6 +97,7 @@ class Driver:
         steering: Steering = "steer",
         people: People | None = None,
         ended: Sequence[Callable[[str, Finished], None]] = (),
+        ended_by_itself: Sequence[Callable[[str, Finished], None]] = (),
         files: PromptFiles | None = None,
         clock: Clock = MACHINE,
         approvers: Approvers | None = None,
@@ -105,13 +106,15 @@ class Driver:
         facts: FactTeller | None = None,
         children: Children | None = None,
     ) -> None:
-        """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked."""
+        """`files` are those that stand in prompts, where tools can write them, and `approvers` who else is asked.
+        `ended` are told of all turns that end here, `ended_by_itself` of those that no person has begun."""
         budgets = budgets or BudgetControl(store)
         self._bus = bus
         self._files = files
         self._tainting = Tainting(files, lambda person: toolbox.kit(person).place) if files else None
         self._children = children or Children(toolbox, bus, store)
-        self._ended = ended  # are told of the turns that end here, with their thread
+        self._ended = ended
+        self._ended_by_itself = ended_by_itself
         self._models = models
         self._briefer = briefer
         self._toolbox = toolbox
@@ -140,7 +143,7 @@ class Driver:
     def announce(self, thread: str, turn: Finished) -> None:
         """Say that a turn is over, now that this is committed."""
         reach("turn.ended")
-        for tell in self._ended:
+        for tell in (*self._ended, *self._ended_by_itself) if turn.source else self._ended:
             tell(thread, turn)
         if turn.unknown:
             self._bus.publish(OutcomeUnknown(thread, turn.seq, turn.turn, turn.mails, turn.unknown))

@@ -58,7 +58,9 @@ class ModelCalls:
     ) -> Denied | Charge | None:
         """What keeps it from being made, if anything of the `bounds` of who pays does; what it has used of them."""
         thread = book.thread
-        recalled = await self._recall(book, briefed) if thread.condensed or await self._remembers(book) else ""
+        facts = self._facts
+        may_recall = thread.condensed or (facts is not None and not facts.lacks(thread.turn.principal))
+        recalled = await self._recall(book, briefed) if may_recall else ""
         asking = _asking(thread, briefed, wrap, recalled)
         allowed: AllowedCall | None = None
         if bounds:
@@ -148,6 +150,7 @@ class ModelCalls:
     def _tell_measures(self, book: Book, rules: Rules, asking: "_Asking", said: ModelSaid, seconds: float) -> None:
         thread, head = book.thread, book.lease.head
         full = used(thread, rules) / rules.limit
+        changed = changed_parts(asking.before, asking.prefix) if asking.prefix != asking.before else ()
         measured = CallMeasured(
             thread=thread.id,
             seq=head,
@@ -156,7 +159,7 @@ class ModelCalls:
             cost=said.cost,
             seconds=seconds,
             cached=said.usage.cache_read / max(1, said.usage.input),
-            prefix_changed=tuple(changed_parts(asking.before, asking.prefix)),
+            prefix_changed=tuple(changed),
             full=full,
         )
         self._bus.publish(measured)
@@ -171,6 +174,8 @@ class ModelCalls:
         """Of what is remembered, and of what is a summary now, what is meant by what people have just said; the same
         for all steps until they say something else."""
         thread = book.thread
+        if not thread.condensed and not await self._remembers(book):
+            return ""
         said = thread.said_now()
         if book.recalled[0] != (thread.covered, said):
             find = partial(

@@ -166,7 +166,10 @@ CREATE FUNCTION pg_temp.everloop_write(
 ) RETURNS TABLE(
     n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
     new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
-) LANGUAGE plpgsql AS $$
+) LANGUAGE plpgsql
+-- Else the server plans the large statements anew for each commit that reserves or charges, since it takes such plans
+-- for a little better: to make them takes it longer than to do what they say.
+SET plan_cache_mode TO force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     moment DOUBLE PRECISION; elapsed DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;

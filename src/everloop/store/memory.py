@@ -65,15 +65,17 @@ class MemoryRows(Database):
         rows = await self._glance("SELECT version FROM memories WHERE owner = $1", owner)
         return int(rows[0][0]) if rows else 0
 
+    def lacks_memory(self, owner: str) -> bool:
+        return self._without.get(owner, 0.0) > time.monotonic()
+
     async def has_memory(self, owner: str) -> bool:
-        now = time.monotonic()
-        if self._without.get(owner, 0.0) > now:
+        if self.lacks_memory(owner):
             return False
         if await self.memory_version(owner):
             return True
         if len(self._without) > STRANGERS:
             self._without.clear()
-        self._without[owner] = now + SECONDS
+        self._without[owner] = time.monotonic() + SECONDS
         return False
 
     @cached_property

@@ -34,6 +34,8 @@ class HousePromptFiles:
 
     @property
     def unasked(self) -> bool:
+        if not self._memories:
+            return self.owners.unasked
         return self.owners.unasked or any(each.unasked for each in self._memories.values())
 
     @property

@@ -42,10 +42,8 @@ class SentMessages(Protocol):
     async def sent_answers(self, keys: Sequence[str]) -> list[SentAnswer]: ...
 
 
-def lacking_on(channel: Channel | None) -> frozenset[str]:
-    """Which of these tools are of no use on a channel; None: on one that is not open here."""
-    if channel is None:
-        return _ALL
+def lacking_on(channel: Channel) -> frozenset[str]:
+    """Which of these tools are of no use on a channel. Where none is open, all are."""
     changes = isinstance(channel, Replaces) and channel.manifest.traits.edits
     return _ALL - {*[REACT] * isinstance(channel, Reacts), *[EDIT, DELETE] * changes}
 

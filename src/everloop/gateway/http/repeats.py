@@ -7,9 +7,8 @@ letter, and the inbox takes an event once. Whoever repeats themselves on purpose
 has another number under the same name.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from hashlib import sha256
+from typing import Self
 
 import msgspec
 from aiohttp import web
@@ -30,7 +29,7 @@ _HOW = ("stream", "stream_options")  # how an answer is told, and not what is as
 def event_of(*parts: object) -> str:
     """The first name of a request that has none of its own. The last part is what it says."""
     *rest, plain = parts
-    if isinstance(plain, Mapping):
+    if isinstance(plain, dict):
         plain = {name: value for name, value in plain.items() if name not in _HOW}
     digest = sha256(msgspec.json.encode((*rest, plain), order="sorted")).hexdigest()[:32]
     return f"{_PREFIX}{digest}:{0:08x}"
@@ -65,7 +64,8 @@ class Repeats:
 
 
 class Attempt:
-    """A request on its way to its turn: `with attempt.waits(): …`. `inbound` is the letter that stands for it."""
+    """A request on its way to its turn: `with` it for as long as its client waits, in which the same request from
+    elsewhere is one of its own. `inbound` is the letter that stands for it."""
 
     def __init__(
         self,
@@ -81,14 +81,12 @@ class Attempt:
         self._request = request
         self.inbound = inbound
 
-    @contextmanager
-    def waits(self) -> Iterator["Attempt"]:
-        """While the client waits: the same request from elsewhere in the meantime is one of its own."""
+    def __enter__(self) -> Self:
         self._begin()
-        try:
-            yield self
-        finally:
-            self._end()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._end()
 
     async def again(self) -> Inbound | None:
         """Another letter in place of one that has come before, or None to go on with that one."""

@@ -64,7 +64,7 @@ class McpDoor:
         inbound = letter_for(said, principal, arguments_of(said), unique=False)
         shape = AskStream(said, str(inbound.address), self._links)
         with (
-            self._repeats.attempt(self._agent.store, request, inbound).waits() as attempt,
+            self._repeats.attempt(self._agent.store, request, inbound) as attempt,
             self._service.cancellable(said, principal, inbound),
         ):
             try:

@@ -1,6 +1,6 @@
 """/v1/chat/completions: https://platform.openai.com/docs/api-reference/chat"""
 
-import secrets
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +27,7 @@ async def complete(agent: TurnAgent, repeats: Repeats, request: web.Request) -> 
     plain = read_json(await read_body(request))
     asking = chat_shapes.read(plain)
     inbound = await write(agent, request, asking, plain)
-    with repeats.attempt(agent.store, request, inbound).waits() as attempt:
+    with repeats.attempt(agent.store, request, inbound) as attempt:
         if asking.stream:
             return await stream(agent, request, attempt, _ChatStream(agent, asking), NO_RETRY)
         return await answered(agent, request, attempt, lambda answer, attached: _completion(answer, asking, attached))
@@ -62,7 +62,7 @@ def _plain(answer: Answer) -> list[dict[str, Any]]:
 
 
 def _id() -> str:
-    return f"chatcmpl-{secrets.token_hex(12)}"
+    return f"chatcmpl-{os.urandom(12).hex()}"
 
 
 class _ChatStream:

@@ -33,21 +33,24 @@ async def write(agent: TurnAgent, request: web.Request, asking: ClientRequest, p
     """The letter for a request, which says `plain`; with an Idempotency-Key it is already committed.
 
     Raises Refused, ModelMissing."""
-    user, key = principal_of(request).user, _key(request)
+    principal, key = principal_of(request), _key(request)
+    user = principal.user
     session = asking.previous or request.headers.get(SESSION, "")
     if session:
-        await _check_session(agent, session, principal_of(request))
+        await _check_session(agent, session, principal)
     check(asking.turns)
-    brought = await _with_model(agent, asking.brought, principal_of(request).role)
+    brought = await _with_model(agent, asking.brought, principal.role)
     if key:
         brought = structs.replace(brought, digest=_digest(request.path, session, plain))
-    event = f"key:{escaped(user)}:{key}" if key else event_of(*_sender(request), request.path, session, plain)
+    sender = user, principal.credential
+    event = f"key:{escaped(user)}:{key}" if key else event_of(*sender, request.path, session, plain)
     token = _named(user, key) if key else token_of(event)
     if asking.named:
         brought = structs.replace(brought, id=token)
-    address = _address(session or f"{CHANNEL}:{token}")
-    letter = await (_next if session else _whole)(agent, asking.turns, user, str(address), brought)
-    if not letter.literal and (scope := lacking(principal_of(request), letter)):
+    place = session or f"{CHANNEL}:{token}"
+    address = _address(place)  # which is written as the place is
+    letter = await (_next if session else _whole)(agent, asking.turns, user, place, brought)
+    if not letter.literal and (scope := lacking(principal, letter)):
         raise Refused(403, "forbidden", f"This needs a token of the scope {scope}.")
     inbound = Inbound(address, event, letter, user)
     if key:
@@ -76,12 +79,13 @@ async def _next(agent: TurnAgent, turns: tuple[ClientMessage, ...], user: str, a
 
 
 async def _message(agent: TurnAgent, turn: ClientMessage, user: str) -> Message:
-    parts = [await _part(agent, piece, user) for piece in turn.pieces if isinstance(piece, Blob) or piece.strip()]
+    parts: list[Part] = []
+    for piece in turn.pieces:
+        if isinstance(piece, Blob):
+            parts.append(await enclosed(agent, piece, user))
+        elif piece.strip():
+            parts.append(Text(piece))
     return Message(turn.role, tuple(parts) or (Text(""),), turn.calls, turn.answers)
-
-
-async def _part(agent: TurnAgent, piece: TextOrFile, user: str) -> Part:
-    return Text(piece) if isinstance(piece, str) else await enclosed(agent, piece, user)
 
 
 async def _with_model(agent: TurnAgent, brought: Brought, role: Role) -> Brought:
@@ -101,7 +105,8 @@ def _address(session: str) -> Address:
 async def _check_session(agent: TurnAgent, session: str, principal: Principal) -> None:
     if len(session) > LONGEST_SESSION or not session.isprintable():
         raise Refused(400, "invalid_session", f"A session key has at most {LONGEST_SESSION} letters.", param=SESSION)
-    row = await agent.store.session(str(_address(session)))
+    _address(session)
+    row = await agent.store.session(session)
     if row is None:
         principal.check_begins(traits_of(session, agent.traits))
     elif row.owner != principal.user:
@@ -113,11 +118,6 @@ def _key(request: web.Request) -> str:
     if len(key) > LONGEST_KEY or not key.isprintable():
         raise Refused(400, "invalid_idempotency_key", f"An {KEY} has at most {LONGEST_KEY} letters.", param=KEY)
     return key
-
-
-def _sender(request: web.Request) -> tuple[str, str]:
-    principal = principal_of(request)
-    return principal.user, principal.credential
 
 
 def _named(user: str, key: str) -> str:

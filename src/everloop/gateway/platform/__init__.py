@@ -29,11 +29,11 @@ def routes(agent: TurnAgent) -> list[Route]:
         return web.json_response(await body_of(agent.store, answer, links))
 
     async def message(request: web.Request) -> web.StreamResponse:
-        with repeats.attempt(agent.store, request, await write(agent, request)).waits() as attempt:
+        with repeats.attempt(agent.store, request, await write(agent, request)) as attempt:
             return await _unless_asked(attempt, give(agent, request, attempt, tell))
 
     async def streamed(request: web.Request) -> web.StreamResponse:
-        with repeats.attempt(agent.store, request, await write(agent, request)).waits() as attempt:
+        with repeats.attempt(agent.store, request, await write(agent, request)) as attempt:
             teller = PlatformStream(agent.store, links, attempt)
             return await _unless_asked(attempt, stream(agent, request, attempt, teller))
 

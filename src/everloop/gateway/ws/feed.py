@@ -227,5 +227,5 @@ def _end(where: Where, id: str | None, thread: str, turn: Finished) -> dict[str,
         content = with_unknown(turn.text or "the turn was stopped", turn.unknown)
         cut = {"cut": turn.cut} if turn.cut else {}
         return frame("error", where, id=id, code=turn.reason, content=content, **cut)
-    told = {"files": links_of(thread, turn.files), "unknown": turn.unknown}
+    told = {"files": links_of(thread, turn.files) if turn.files else [], "unknown": turn.unknown}
     return frame("response", where, id=id, content=turn.text or "", **told)

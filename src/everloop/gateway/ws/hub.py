@@ -28,7 +28,7 @@ from ...ports.events import (
     TurnMoved,
 )
 from ...ports.tasks import background_number
-from ..metrics import Metrics
+from ..metrics import COUNTED, Metrics
 from ..ports import GatewayAgent
 
 _SESSIONS = 10_000
@@ -112,8 +112,10 @@ class Hub:
 
     async def _hear(self, events: Sequence[Event]) -> None:
         for event in events:
-            self._keep(event)
-            self._metrics.hear(event)
+            if isinstance(event, _OF_A_DRAFT):
+                self._keep(event)
+            if isinstance(event, COUNTED):
+                self._metrics.hear(event)
             if self._watchers or (self._followers and isinstance(event, NEWS)):
                 session, owner = await self._place_of(event)
                 self._pass_on(event, session, owner)
@@ -137,8 +139,6 @@ class Hub:
             watcher.lose()
 
     def _keep(self, event: Event) -> None:
-        if not isinstance(event, _OF_A_DRAFT):
-            return
         match event:
             case AnswerPiece(thread=thread) if draft := self.drafts.get(thread):
                 draft.add(event)
