@@ -7,19 +7,23 @@ import tarfile
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
 from everloop.app.home_taking import HomeTaker
+from everloop.app.new_home import make_room
 from everloop.app.restoring import RestorePlan, restore
 from everloop.backup.listing import new_backup
 from everloop.backup.manifest import Member
+from everloop.backup.pack import Pack
 from everloop.backup.tar import LONGEST_HEADER
 from everloop.backup.unpack import open_backup
-from everloop.errors import BackupDamaged, BackupError, HomeError
+from everloop.errors import BackupDamaged, BackupError, EverloopError, HomeError
 from everloop.ports.audit import hash_of
+from everloop.ports.backup import HeldBack
 from everloop.store import schema
 from everloop.store.copying import counts_in
-from tests.backup.test_unpack import crafted, member, read
+from tests.backup.test_unpack import TOLD, crafted, member, read
 
 
 def with_header(path: Path, kind: bytes, size: int, times: int = 1) -> Path:
@@ -150,3 +154,39 @@ async def test_two_do_not_restore_into_one_home(tmp_path: Path):
             await restore(RestorePlan(tmp_path / "any.tar.gz", home))
     with pytest.raises(BackupError, match=r"any\.tar\.gz"):  # of one that was cut off, it begins again
         await restore(RestorePlan(tmp_path / "any.tar.gz", home))
+
+
+def backup_of(rows: Path, file: Path) -> Path:
+    with open(file, "wb") as target, open(rows, "rb") as opened:
+        told = msgspec.structs.replace(TOLD, schema=len(schema.MIGRATIONS))
+        pack = Pack(target, told, passphrase="", staging=file.parent, tell=lambda piece: None)
+        pack.add_file("everloop.db", opened.fileno())
+        pack.finish(counts_in(rows))
+        pack.close()
+    return file
+
+
+async def test_what_fails_after_all_was_unpacked_is_put_back_too(tmp_path: Path):
+    home, file = tmp_path / "home", backup_of(database(tmp_path / "a.db"), tmp_path / "b.tar.gz")
+    home.mkdir()
+    (home / "run").write_text("where the store has a folder")
+    with pytest.raises(EverloopError):
+        await restore(RestorePlan(file, home))
+    assert [path.name for path in home.iterdir()] == ["run"]
+    (home / "run").unlink()
+    assert (await restore(RestorePlan(file, home))).held == HeldBack()
+
+
+def test_of_a_restore_that_was_cut_off_the_next_one_knows_what_was_there_before(tmp_path: Path):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text("mine")
+    first = make_room(home, replace=True)
+    with first.marked("b.tar.gz", ""):
+        (home / "everloop.db").write_text("half")
+        with pytest.raises(HomeError, match="another process is restoring"):
+            make_room(home, replace=True)
+    second = make_room(home, replace=False)
+    assert (second, [path.name for path in home.iterdir()]) == (first, ["restoring.json"])
+    second.put_back()
+    assert {path.name: path.read_text() for path in home.iterdir()} == {"config.toml": "mine"}

@@ -1,9 +1,11 @@
 """A backup is believed when every member is where it belongs and is as it was; whatever else it holds is refused."""
 
+import gc
 import gzip
 import hashlib
 import io
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -52,9 +54,9 @@ def packed(path: Path, fill: Callable[[Pack], None]) -> Path:
     return path
 
 
-def crafted(path: Path, *members: tarfile.TarInfo, ends: bool = True) -> Path:
+def crafted(path: Path, *members: tarfile.TarInfo, ends: bool = True, told: About = TOLD) -> Path:
     """One whose manifest agrees with it, so that nothing but what it holds can be refused."""
-    about = msgspec.json.encode(TOLD)
+    about = msgspec.json.encode(told)
     lines = [Member(ABOUT, 0o600, len(about), hashlib.sha256(about).hexdigest())]
     with gzip.open(path, "wb") as zipped, tarfile.open(fileobj=zipped, mode="w|") as tar:
         info = tarfile.TarInfo(ABOUT)
@@ -92,6 +94,11 @@ HOSTILE = {
     "device": member("workspace/null", tarfile.CHRTYPE),
     "pipe": member("workspace/pipe", tarfile.FIFOTYPE),
     "database as a link": member("everloop.db", tarfile.SYMTYPE, "workspace/a"),
+    "twice": member("workspace/a"),
+    "twice, the other way round": member("files/a"),
+    "beneath a file": member("workspace/a/b"),
+    "a second database": member("everloop.db"),
+    "longer than a name may be": member(f"workspace/{'n' * 256}"),
 }
 
 
@@ -117,9 +124,33 @@ def test_the_same_file_without_what_is_hostile_is_read(tmp_path: Path):
     assert read(crafted(tmp_path / "good.tar.gz", member("workspace/a"))) == {"workspace/a": bytes(3)}
 
 
+@pytest.mark.parametrize("told", [{"everloop": "\x1b]0;mine\x07"}, {"store": "sqlite\nall is well"}])
+def test_what_a_backup_says_of_itself_steers_no_terminal(told: dict[str, str], tmp_path: Path):
+    with pytest.raises(BackupError, match="cannot be shown"):
+        read(crafted(tmp_path / "bad.tar.gz", told=msgspec.structs.replace(TOLD, **told)))
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_a_pack_that_is_given_up_writes_nothing_more(tmp_path: Path):
+    """What is written into a closed file when it is thrown away would be told as a traceback."""
+    with open(tmp_path / "half.tar.gz", "wb") as file:
+        pack = Pack(file, TOLD, passphrase="", staging=tmp_path, tell=lambda piece: None)
+        pack.add_bytes("workspace/a", b"something")
+        pack.close()
+    del pack
+    gc.collect()
+
+
 def test_a_file_that_ends_before_its_manifest_is_no_backup(tmp_path: Path):
     with pytest.raises(BackupError, match="ends before its manifest"):
         read(crafted(tmp_path / "half.tar.gz", member("workspace/a"), ends=False))
+
+
+def unzipped(path: Path) -> bytes | None:
+    try:
+        return gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
 def test_one_that_is_cut_off_or_changed_anywhere_is_refused(tmp_path: Path):
@@ -138,8 +169,9 @@ def test_one_that_is_cut_off_or_changed_anywhere_is_refused(tmp_path: Path):
             read(bad)
     for at in range(12, len(whole) - 9, 37):
         bad.write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
-        with pytest.raises(BackupError):
-            read(bad)
+        if unzipped(bad) != gzip.decompress(whole):  # a repetition can be packed in more ways than one
+            with pytest.raises(BackupError):
+                read(bad)
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path: Path):

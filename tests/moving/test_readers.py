@@ -344,3 +344,14 @@ def test_a_link_and_a_pipe_say_nothing_and_a_file_does(tmp_path: Path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     os.mkfifo(tmp_path / "pipe")
     assert [read_text(tmp_path / name) for name in ("file", "link", "pipe", "none")] == ["mine", "", "", ""]
+
+
+def test_two_documents_of_one_name_are_two_files(tmp_path: Path):
+    docs = [{"filename": "plan.md", "content": each} for each in ("first", "second")]
+    (tmp_path / "conversations.json").write_text("[]")
+    (tmp_path / "projects.json").write_text(json.dumps([{"name": "Soil", "docs": docs}]))
+    texts = [(each.name, each.text) for each in ClaudeExport(tmp_path).texts() if isinstance(each, ForeignText)]
+    assert texts == [
+        ("imported/claude/Soil/plan.md", "first"),
+        ("imported/claude/Soil/plan-16367aac.md", "second"),
+    ]

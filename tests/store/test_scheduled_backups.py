@@ -8,8 +8,8 @@ from tests.store.conftest import Home, PostgresHome
 
 from everloop.app import open_desk
 from everloop.app.backups import backups_in, names_made
-from everloop.app.restoring import verify
 from everloop.app.secrets import keep_secret
+from everloop.app.verifying import verify
 from everloop.backup.listing import made_ones
 from everloop.core.log import AgentTold
 from everloop.ports.audit import line_of

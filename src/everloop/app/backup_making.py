@@ -65,7 +65,7 @@ class HomePacker:
             has_key=bool(passphrase) and key.exists(),
         )
         rows = counts_in(copy)
-        places = {DATABASE: copy} | dict(self._places(settings, bool(passphrase)))
+        places = {DATABASE: copy} | dict(sorted(self._places(settings, bool(passphrase))))
         count.expect(size_of(str(path)) for path in places.values())
         with new_backup(folder, made, bool(passphrase)) as (file, target):
             pack = Pack(file, about, passphrase=passphrase, staging=copy.parent, tell=count)
@@ -84,7 +84,7 @@ class HomePacker:
 
     def _places(self, settings: Settings, sealed: bool) -> Iterator[tuple[str, Path]]:
         """What lies in the home and is part of it, by the name that it has in a backup."""
-        for name in sorted(os.listdir(self._home)):
+        for name in os.listdir(self._home):
             rule = next((each for each in FOLDERS if fnmatchcase(name, each.name)), None)
             if rule is None or name == WORKSPACE or (rule.left_out and not (name == KEY and sealed)):
                 continue

@@ -11,6 +11,7 @@ FORMAT = 1
 TOLD = 1000  # of what was left out, that are named
 LATEST = 253_402_300_800  # the year 10000, which no calendar shows
 DEEPEST = 100  # folders in each other, of which each is held open
+LONGEST_NAME = 255  # bytes that a file system takes
 
 
 class About(Struct, frozen=True, kw_only=True):
@@ -50,7 +51,7 @@ def is_inside(name: str) -> bool:
     parts = name.split("/")
     if "\0" in name or "\\" in parts[0] or len(parts) > DEEPEST + 2:
         return False
-    return not any(part in ("", ".", "..") for part in parts)
+    return not any(part in ("", ".", "..") or len(os.fsencode(part)) > LONGEST_NAME for part in parts)
 
 
 def link_stays(name: str, target: str) -> bool:

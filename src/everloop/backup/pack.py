@@ -8,12 +8,13 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
 
 from .manifest import ABOUT, MANIFEST, TOLD, About, Member, PackSummary
 from .sealing import Sealing
+from .tar import TarWriter
 
 PIECE = 262_144
 LEVEL = 5  # of compression: most of what is large (pictures, archives) is compressed already
@@ -26,7 +27,7 @@ class Pack:
     def __init__(self, file: BinaryIO, about: About, *, passphrase: str, staging: Path, tell: Tell) -> None:
         self._sealing = Sealing(file, passphrase) if passphrase else None
         self._zip = gzip.GzipFile(filename="", fileobj=self._sealing or file, mode="wb", compresslevel=LEVEL, mtime=0)
-        self._tar = tarfile.open(fileobj=self._zip, mode="w|", format=tarfile.PAX_FORMAT)  # noqa: SIM115
+        self._tar = TarWriter(self._zip)
         self._lines = tempfile.TemporaryFile(dir=staging)  # noqa: SIM115 (of the manifest; `close` closes it)
         self._made = about.made
         self._tell = tell
@@ -49,13 +50,13 @@ class Pack:
     def add_folder(self, name: str, mode: int) -> None:
         info = _info(name, mode, self._made, 0)
         info.type = tarfile.DIRTYPE
-        self._tar.addfile(info)
+        self._tar.add(info)
         self._keep(Member(name, info.mode))
 
     def add_link(self, name: str, target: str) -> None:
         info = _info(name, 0o777, self._made, 0)
         info.type, info.linkname = tarfile.SYMTYPE, target
-        self._tar.addfile(info)
+        self._tar.add(info)
         self._keep(Member(name, info.mode, link=target))
 
     def leave_out(self, name: str, why: str) -> None:
@@ -72,8 +73,8 @@ class Pack:
         self._lines.write(msgspec.json.encode(summary) + b"\n")
         size = self._lines.tell()
         self._lines.seek(0)
-        self._tar.addfile(_info(MANIFEST, 0o600, self._made, size), self._lines)
-        self._tar.close()
+        self._tar.add(_info(MANIFEST, 0o600, self._made, size), self._lines)
+        self._tar.end()
         self._zip.close()
         if self._sealing:
             self._sealing.close()
@@ -84,12 +85,11 @@ class Pack:
 
     def _add(self, info: tarfile.TarInfo, file: "io.BytesIO | _Exactly") -> None:
         hashed = _Hashed(file)
-        self._tar.addfile(info, hashed)  # type: ignore[arg-type]
+        self._tar.add(info, hashed)
         self._keep(Member(info.name, info.mode, info.size, hashed.sha256.hexdigest()))
 
     def _keep(self, member: Member) -> None:
         self._lines.write(msgspec.json.encode(member) + b"\n")
-        cast(Any, self._tar).members.clear()  # it would remember each of them
         self._members += 1
         self._bytes += member.size
 
@@ -98,7 +98,7 @@ class _Hashed:
     def __init__(self, file: "io.BytesIO | _Exactly") -> None:
         self._file, self.sha256 = file, hashlib.sha256()
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int, /) -> bytes:
         piece = self._file.read(size)
         self.sha256.update(piece)
         return piece

@@ -1,12 +1,15 @@
-"""Reads the tar of a backup, as `pack` writes one (ustar, with an extended header where a name is long or a number
-large) and no other. A library's reader takes whatever a header asks for into memory; here each header has a limit."""
+"""The tar of a backup: ustar, with an extended header where a name is long or a number large (PAX), and no other.
+
+A library's reader takes whatever a header asks for into memory; here each header has a limit. A library's writer keeps
+a line of each member, and goes on writing when it is thrown away half done: here it only writes.
+"""
 
 import re
 import tarfile
 from collections.abc import Iterator
 from typing import Protocol
 
-from ..errors import BackupDamaged
+from ..errors import BackupDamaged, BackupError
 
 BLOCK = tarfile.BLOCKSIZE
 LONGEST_HEADER = 65_536  # bytes: two paths as long as Linux has them are 8,192
@@ -18,8 +21,34 @@ class Stream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
+class Sink(Protocol):
+    def write(self, data: bytes, /) -> int: ...
+
+
 def is_file(info: tarfile.TarInfo) -> bool:
     return info.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+
+
+class TarWriter:
+    """Member by member; only `end` makes it a tar."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def add(self, info: tarfile.TarInfo, stream: Stream | None = None) -> None:
+        """`stream` has as many bytes as the header says, or more."""
+        self._sink.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+        left = info.size
+        while stream and left:
+            piece = stream.read(min(left, _PIECE))
+            if not piece:
+                raise BackupError(f"{info.name!r} ended before its end")
+            self._sink.write(piece)
+            left -= len(piece)
+        self._sink.write(bytes(-info.size % BLOCK))
+
+    def end(self) -> None:
+        self._sink.write(bytes(2 * BLOCK))
 
 
 class TarReader:

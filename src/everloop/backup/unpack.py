@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO, Protocol, TypeVar
 import msgspec
 
 from ..errors import BackupDamaged, BackupError, BackupLocked
-from .manifest import ABOUT, FORMAT, LATEST, MANIFEST, About, Member, PackSummary, is_inside, link_stays
+from .manifest import ABOUT, DATABASE, FORMAT, LATEST, MANIFEST, About, Member, PackSummary, is_inside, link_stays
 from .pack import PIECE
 from .sealing import Unsealing, is_sealed
 from .tar import TarReader, is_file
@@ -70,7 +70,9 @@ def read_backup(
         taker.begin(about)
         found = _Found(lines)
         found.add(member)
+        order = _Order()
         while (info := _next(tar)).name != MANIFEST:
+            order.check(info)
             found.add(_take(tar, info, taker, belongs))
         summary = found.held_against(tar)
         if tar.next() is not None:
@@ -119,6 +121,8 @@ def _about(tar: TarReader) -> tuple[About, Member]:
         raise BackupDamaged("it is not a backup of everloop")
     data = tar.read(info.size)
     about = _decoded(data, About, "what it says of itself cannot be read")
+    if not (about.everloop + about.store).isprintable():
+        raise BackupDamaged("what it says of itself cannot be shown")
     if about.format > FORMAT:
         raise BackupError(f"it was made by a newer everloop ({about.everloop}): install that one, or a newer")
     if not 0 <= about.made < LATEST:
@@ -148,6 +152,23 @@ def _pieces(tar: TarReader, hashed: Any) -> Iterator[bytes]:
     for piece in tar.pieces():
         hashed.update(piece)
         yield piece
+
+
+class _Order:
+    """That of `walk`: the database, then each folder before what is in it, by their names. So none can come twice, and
+    none can lie in what is no folder: also those are told who only look."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, ...] = ()
+        self._is_folder = True
+
+    def check(self, info: TarInfo) -> None:
+        parts, last = tuple(info.name.split("/")), self._last
+        if last and (parts[0] != DATABASE, parts) <= (last[0] != DATABASE, last):
+            raise BackupDamaged(f"its member {info.name!r} comes twice, or too late")
+        if not self._is_folder and parts[: len(last)] == last:
+            raise BackupDamaged(f"its member {info.name!r} lies in something that is no folder")
+        self._last, self._is_folder = parts, info.isdir()
 
 
 class _Found:

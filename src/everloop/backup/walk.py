@@ -16,6 +16,9 @@ UNNAMED = "its name is no text (UTF-8)"
 
 def pack_tree(pack: Pack, path: str, name: str) -> None:
     """A file or a folder, under this name in the backup; nothing where there is none."""
+    if not is_text(name):
+        _leave_unnamed(pack, name)
+        return
     try:
         opened = os.open(path, _FILE & ~os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -65,7 +68,7 @@ class _Tree:
     def _pack_one(self, folder: int, own: str, below: str) -> None:
         name = self._name + below
         if not is_text(name):
-            self._pack.leave_out(name.encode("utf-8", "replace").decode(), UNNAMED)
+            _leave_unnamed(self._pack, name)
             return
         try:
             mode = os.stat(own, dir_fd=folder, follow_symlinks=False).st_mode
@@ -102,3 +105,7 @@ def _pack_file(pack: Pack, fd: int, name: str) -> None:
             pack.leave_out(name, OTHER)
     finally:
         os.close(fd)
+
+
+def _leave_unnamed(pack: Pack, name: str) -> None:
+    pack.leave_out(name.encode("utf-8", "replace").decode(), UNNAMED)

@@ -14,8 +14,9 @@ from typing import Any
 from ..app.backup_making import is_named_sealed
 from ..app.backups import PASSPHRASE, BackupFile, Backups, MadeBackup, backups_in, folder_of
 from ..app.records import open_records
-from ..app.restoring import Restored, RestorePlan, is_sealed_file, restore, verify
+from ..app.restoring import Restored, RestorePlan, restore
 from ..app.scheduled_backups import ScheduledBackups, change_schedule
+from ..app.verifying import is_sealed_file, verify
 from ..errors import BackupError
 from ..ports.backup import HeldBack
 from ..settings import home_of, load

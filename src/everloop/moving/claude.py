@@ -5,14 +5,14 @@ Of an attachment the export holds the text that was read from it, of a file only
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from .elements import elements
 from .export import Export
 from .service_export import ServiceExport
 from .transcript import ForeignTranscript, seconds
-from .values import ForeignConversation, ForeignText, Remark
+from .values import ForeignConversation, ForeignText, Remark, digest
 
 PROJECTS = "projects.json"
 NO_FILE = "{count} files of it are not in the export, only their names: {names}"
@@ -29,12 +29,13 @@ class ClaudeExport(ServiceExport):
         """What projects hold, as files to look at; what they are told stands among them, and tells nobody anything."""
         if not self.export.has(PROJECTS):
             return
+        taken = set[str]()
         with self.export.open(PROJECTS) as file:
             for project in elements(file, PROJECTS):
                 if isinstance(project, Remark):
                     yield project
                 elif isinstance(project, Mapping):
-                    yield from _project(project)
+                    yield from (_named_once(each, taken) for each in _project(project))
 
 
 def conversation_of(element: Any, place: str) -> ForeignConversation | Remark:
@@ -70,6 +71,14 @@ def _project(project: Mapping[str, Any]) -> Iterator[ForeignText]:
         yield ForeignText(
             f"{folder}/{_name(doc.get('filename') or doc.get('uuid'))}", text=str(doc.get("content") or "")
         )
+
+
+def _named_once(text: ForeignText, taken: set[str]) -> ForeignText:
+    """Documents of a project may share a name, and so may projects: the second is called after what it says."""
+    path = PurePosixPath(text.name)
+    name = text.name if text.name not in taken else str(path.with_stem(f"{path.stem}-{digest(text.text)[:8]}"))
+    taken.add(name)
+    return ForeignText(name, text=text.text)
 
 
 def _name(given: Any) -> str:

@@ -15,6 +15,8 @@ from ..errors import SettingsError
 from .nanobot import is_nanobots, translated
 from .shape import Settings, nearest
 
+FILES = ("config.toml", "config.json")
+
 
 class Layer(Struct):
     """One source of settings. `place` tells, for a path of keys as they are written there, where that is."""
@@ -45,7 +47,7 @@ def layers(
 def file_of(home: Path) -> Path | None:
     """The settings file of a home, if it has one. Raises SettingsError when there are two, or nobody may look."""
     try:
-        found = [path for path in (home / "config.toml", home / "config.json") if path.exists() or path.is_symlink()]
+        found = [path for path in map(home.joinpath, FILES) if path.exists() or path.is_symlink()]
     except OSError as error:
         raise SettingsError(f"the home {home} cannot be read ({error.strerror}): see whose it is") from error
     if len(found) == 2:
