@@ -849,7 +849,7 @@ RACES: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
     "grep from above": lambda turn: ("grep", {"pattern": CANARY, "files_only": True}),
 }  # fmt: skip
 NEVER_REFUSED = {"find_files from above", "grep from above"}  # a link is passed by
-TIMES, TIMES_OF_GREP = in_full((2000, 30), (600, 10))
+TIMES, TIMES_OF_GREP = in_full((2000, 30), (200, 5))
 
 
 class TestRace:
