@@ -260,13 +260,12 @@ async def test_a_heartbeat_that_is_switched_off_is_planned_no_more(simulated: Si
 @pytest.mark.parametrize("people", [False, True])
 async def test_other_people_have_one_where_the_owner_lets_them(simulated: Simulated, people: bool):
     simulated.settings["heartbeat"] = {"people": people}
-    simulated.write("- look\n", owner="ann")
-    simulated.write("- look\n", owner="gus")
     async with simulated.open() as agent:
         await agent.store.introduce(Person("ann", "Ann", Role.USER))
         await agent.store.introduce(Person("gus", "Gus", Role.GUEST))
         for each in ("ann", "gus"):
             await say(agent, "hi", each, each, f"fake:{each}")
+            simulated.write("- look\n", owner=each)
         if people:
             assert await simulated.looked(agent, 0, "ann") == "asked"
             await simulated.has_sent(3)
