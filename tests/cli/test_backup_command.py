@@ -136,6 +136,10 @@ async def test_a_home_that_is_used_is_not_restored_over(person: Person, tmp_path
     assert "goes on as after a crash" in replaced.err
 
 
+def moved_aside(folder: Path) -> list[str]:
+    return [path.read_text() for path in folder.glob("new.before-*/workspace/before.txt")]
+
+
 @pytest.mark.shortened
 @pytest.mark.parametrize("point", POINTS[:: in_full(1, 3)])
 async def test_killed_at_any_point_there_is_no_half_of_anything(person: Person, point: str, tmp_path: Path):
@@ -147,10 +151,14 @@ async def test_killed_at_any_point_there_is_no_half_of_anything(person: Person, 
     file = the_backup(person)
     assert [path.name for path in (person.home / "backups").iterdir()] == [file.name]
     if point.startswith("restore."):
-        assert (await run_script(new, KILLED, point, "backup", "restore", str(file)))[0] == -signal.SIGKILL
+        (new.home / "workspace").mkdir(parents=True)
+        (new.home / "workspace" / "before.txt").write_text("mine")
+        script = (KILLED, point, "backup", "restore", str(file), "--replace")
+        assert (await run_script(new, *script))[0] == -signal.SIGKILL
         half = await new.run("sessions", "list")
-        assert (half.status, "half restored" in half.err) == (1, True)
+        assert (half.status, "half restored" in half.err, "lies in " in half.err) == (1, True, True)
     assert (await new.run("backup", "restore", str(file))).status == 0
+    assert moved_aside(tmp_path) == ["mine"] * point.startswith("restore.")
     assert "good morning" in (await new.run("sessions", "list")).out
 
 

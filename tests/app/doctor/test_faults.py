@@ -169,7 +169,7 @@ IN_THE_HOME = [
     Planted("prompt-files", "broken", "AGENTS.md is no file", "Put a plain file"),
     Planted("prompt-files", "broken", "USER.md cannot be read as it is (it is not UTF-8", "Save it as UTF-8"),
     Planted("prompt-files", "advice", "SOUL.md is too long", "20,000 characters"),
-    Planted("home", "broken", "is half restored", "Run it again with the same file"),
+    Planted("home", "broken", "is half restored", "Run `everloop backup restore` again with the same file"),
     Planted("memory-files", "advice", "both sides of a merge", "everloop memory edit"),
     Planted("skills", "advice", "the skill charts cannot be used: missing: program no-such-plotter", "Install what"),
     Planted("outbox", "advice", "1 answer could not be delivered", "everloop outbox retry"),
