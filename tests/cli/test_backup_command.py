@@ -16,6 +16,7 @@ from tests.cli.person import Person, is_one_plain_sentence
 from tests.effort import in_full
 from tests.processes import kill
 
+from everloop.cli import run
 from everloop.testing import Say
 from everloop.testing.failpoints import names_in_source
 from everloop.testing.model_server import ModelServer
@@ -134,6 +135,17 @@ async def test_a_home_that_is_used_is_not_restored_over(person: Person, tmp_path
     aside = Path(replaced.err.partition("lies in ")[2].partition(".\n")[0])
     assert (aside / "workspace" / "notes.txt").read_text() == "spoilt"
     assert "goes on as after a crash" in replaced.err
+
+
+@pytest.mark.parametrize("word", ["create", "verify x", "restore x", "schedule daily"])
+def test_a_passphrase_on_the_command_line_is_refused_and_said_nowhere(word: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["backup", *word.split(), "--passphrase", "hunter2"]) == 2
+    told = capsys.readouterr().err
+    assert ("hunter2" in told, "${vault:NAME}" in told, "see what stands" in told) == (
+        False,
+        word == "schedule daily",
+        word != "schedule daily",
+    )
 
 
 def moved_aside(folder: Path) -> list[str]:
