@@ -135,7 +135,7 @@ class Mover:
 
     def _remarked(self, found: object) -> bool:
         if isinstance(found, Remark):
-            self.report.left.append(found.text)
+            self.report.left.insert(0 if found.all else len(self.report.left), found.text)
         return isinstance(found, Remark)
 
     async def _move_conversation(self, found: ForeignConversation) -> None:
