@@ -9,6 +9,8 @@ import sys
 import tarfile
 from asyncio import create_subprocess_exec
 from collections.abc import AsyncIterator
+from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.cli.person import Person, is_one_plain_sentence
 from tests.effort import in_full
 from tests.processes import kill
 
+from everloop.app.home_folders import FOLDERS
 from everloop.cli import run
 from everloop.testing import Say
 from everloop.testing.failpoints import names_in_source
@@ -25,6 +28,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "everloop"
 POINTS = [name for name in names_in_source(SOURCE) if name.startswith(("backup.", "restore."))]
 KILLED = """
 import sys
+from everloop.app.home_folders import FOLDERS
 from everloop.cli import run
 from everloop.testing import failpoints
 failpoints.arm(sys.argv[1])
@@ -32,6 +36,7 @@ run(sys.argv[2:])
 """
 LIMITED = """
 import resource, signal, sys
+from everloop.app.home_folders import FOLDERS
 from everloop.cli import run
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
@@ -199,11 +204,28 @@ async def test_the_gateway_makes_them_as_often_as_it_is_told_and_keeps_the_newes
     assert (await person.run("backup", "schedule", "off")).out.startswith("No backup is made by itself.")
 
 
+def plant(home: Path) -> None:
+    """What lies in a home that has everything, beside what a conversation has left."""
+    kept = sha256(b"x").hexdigest()
+    for name in ("personas/brief/SOUL.md", "skills/greet/SKILL.md", f"files/owner/{kept[:2]}/{kept}"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("x")
+
+
 async def test_everything_is_exported_as_files_that_people_can_read(person: Person, tmp_path: Path):
+    plant(person.home)
     told = await person.run("export", str(tmp_path / "all"))
     assert told.status == 0, told.err
     files = {path.relative_to(tmp_path / "all").as_posix() for path in (tmp_path / "all").rglob("*") if path.is_file()}
     assert {"README.md", "users.csv", "usage.csv", "settings.json", "people/owner/workspace/notes.txt"} <= files
+    missing = [
+        each.name
+        for each in FOLDERS
+        if not each.export.startswith("(") and not any(fnmatchcase(file, each.export) for file in files)
+    ]
+    assert missing == []
+    audited = [json.loads(line)["deed"] for line in (tmp_path / "all" / "audit.jsonl").read_text().splitlines()]
+    assert "house.exported" in audited
     [markdown] = (tmp_path / "all").rglob("conversations/*.md")
     assert "good morning" in markdown.read_text()
     everything = b"".join(path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file())
