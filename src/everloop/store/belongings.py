@@ -144,6 +144,7 @@ def undeclared(tables: set[str]) -> str:
         return ""
     return (
         f"{', '.join(found)}: nobody has said whose rows these are. Add a line for each to BELONGINGS in "
-        "store/belongings.py: by which column a row is somebody's (`key`), what they are given of it (`export`), or "
-        "where else an export has it (`instead`), and what erasing does with it (`erase`: delete, blank, unname or keep)."
+        "store/belongings.py: by which column a row is somebody's (`key`), what they are given of it (`export`) or "
+        "where else an export has it (`instead`), and what erasing does with it (`erase`: delete, blank, unname or "
+        "keep)."
     )
