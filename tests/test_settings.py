@@ -157,6 +157,8 @@ def test_keys_of_later_versions_are_kept_as_they_are(tmp_path: Path) -> None:
     [
         ("a = \n", 1, "this is not valid TOML (Invalid value)"),
         ('[agents.defaults]\nmodel = "x\n', 2, "this is not valid TOML (Illegal character '\\n')"),
+        ("[a]\n[store]\n[a]", 3, "the table [a] stands in the file twice: put both into one"),
+        ("a = 1\na = 2\n", 2, "this setting stands in the file twice: remove one of them"),
         ("[agents", 1, "this is not valid TOML (Expected ']' at the end of a table declaration)"),
         ("\n\nmodle = 1", 3, "there is no setting modle; did you mean models?"),
         ("\nagents.defaults.max_token = 1", 2, "there is no setting agents.defaults.max_token; did you mean max"),

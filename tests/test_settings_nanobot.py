@@ -48,6 +48,30 @@ def test_a_key_that_nobody_knows_is_told_and_keeps_nothing_from_opening():
     ]
 
 
+def test_each_key_of_a_channel_that_has_no_place_is_told_and_none_that_has_one_or_is_usual():
+    values = json.loads(CONFIG.read_text())
+    before = translated(values).told
+    values["channels"]["telegram"] |= {"proxy": "http://me:made-up@proxy:3128", "streaming": False, "later": 1}
+    values["channels"]["sendProgress"] = False
+    values["providers"]["custom"] |= {"extraBody": {"a": 1}, "apiType": "chat", "region": None}
+    told = [line for line in translated(values).told if line not in before]
+    assert [line.partition(" has ")[0] for line in told] == [
+        *(
+            "channels.send_progress",
+            "channels.telegram.proxy",
+            "channels.telegram.streaming",
+            "channels.telegram.later",
+        ),
+        *("providers.custom.apiType", "providers.custom.extraBody"),
+    ]
+    assert "HTTPS_PROXY" in told[1]
+    assert "made-up" not in " ".join(told)
+    mail = {"imapUsername": "a@b", "imapPassword": "x", "smtpUsername": "a@b", "smtpPassword": "y", "verifySpf": True}
+    assert [line.partition(" has ")[0] for line in translated({"channels": {"email": mail}}).told] == [
+        "channels.email.smtpPassword"
+    ]
+
+
 def test_a_file_of_ours_is_not_taken_for_one_of_nanobots():
     assert not is_nanobots({"agents": {"defaults": {"model": "x", "maxTokens": 3}}, "channels": {}})
     assert is_nanobots({"agents": {"defaults": {"workspace": "~/.nanobot/workspace"}}})
@@ -69,7 +93,10 @@ def test_settings_of_openclaw_are_translated_or_told():
             "models": {
                 "providers": {"x": {"baseUrl": "http://a/v1", "apiKey": {"source": "env"}, "api": "openai-responses"}}
             },
-            "channels": {"discord": {"token": "t", "allowFrom": ["*"]}, "signal": {"enabled": True}},
+            "channels": {
+                "discord": {"token": "t", "allowFrom": ["*"], "groups": {"*": {}}, "dmPolicy": "open"},
+                "signal": {"enabled": True},
+            },
             "gateway": {"port": 5, "auth": {"token": "secret"}},
         }
     )
@@ -80,7 +107,8 @@ def test_settings_of_openclaw_are_translated_or_told():
         "channels": {"discord": {"token": "t"}},
     }
     assert [line.partition(" ")[0] for line in ours.told] == [
-        *("channels.discord.allowFrom", "channels.signal", "agents.defaults.thinkingDefault", "agents.list"),
+        *("channels.discord.allowFrom", "channels.discord.groups", "channels.discord.dmPolicy", "channels.signal"),
+        *("agents.defaults.thinkingDefault", "agents.list"),
         "gateway.auth",
     ]
     assert "secret" not in " ".join(ours.told)

@@ -153,6 +153,19 @@ def unzipped(path: Path) -> bytes | None:
         return None
 
 
+def test_one_that_goes_on_where_it_ends_is_refused(tmp_path: Path):
+    path = packed(tmp_path / "a.tar.gz", lambda pack: pack.add_bytes("workspace/a.txt", b"x"))
+    whole, held = path.read_bytes(), gzip.decompress(path.read_bytes())
+    more = [whole + bytes(9), whole + b"x", whole + gzip.compress(b""), gzip.compress(held + b"x")]
+    endless = gzip.compress(held + bytes(tarfile.RECORDSIZE + 1))
+    for bad in (*more, endless):
+        path.write_bytes(bad)
+        with pytest.raises(BackupError, match="something follows"):
+            read(path)
+    path.write_bytes(gzip.compress(held + bytes(tarfile.BLOCKSIZE)))  # as tar itself fills it up
+    assert read(path) == {"workspace/a.txt": b"x"}
+
+
 def test_one_that_is_cut_off_or_changed_anywhere_is_refused(tmp_path: Path):
     (tmp_path / "a").write_bytes(b"something" * 1000)
 

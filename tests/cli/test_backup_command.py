@@ -9,6 +9,8 @@ import sys
 import tarfile
 from asyncio import create_subprocess_exec
 from collections.abc import AsyncIterator
+from fnmatch import fnmatchcase
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from tests.cli.person import Person, is_one_plain_sentence
 from tests.effort import in_full
 from tests.processes import kill
 
+from everloop.app.home_folders import FOLDERS
+from everloop.cli import run
 from everloop.testing import Say
 from everloop.testing.failpoints import names_in_source
 from everloop.testing.model_server import ModelServer
@@ -24,6 +28,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "everloop"
 POINTS = [name for name in names_in_source(SOURCE) if name.startswith(("backup.", "restore."))]
 KILLED = """
 import sys
+from everloop.app.home_folders import FOLDERS
 from everloop.cli import run
 from everloop.testing import failpoints
 failpoints.arm(sys.argv[1])
@@ -31,6 +36,7 @@ run(sys.argv[2:])
 """
 LIMITED = """
 import resource, signal, sys
+from everloop.app.home_folders import FOLDERS
 from everloop.cli import run
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
@@ -136,6 +142,21 @@ async def test_a_home_that_is_used_is_not_restored_over(person: Person, tmp_path
     assert "goes on as after a crash" in replaced.err
 
 
+@pytest.mark.parametrize("word", ["create", "verify x", "restore x", "schedule daily"])
+def test_a_passphrase_on_the_command_line_is_refused_and_said_nowhere(word: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["backup", *word.split(), "--passphrase", "hunter2"]) == 2
+    told = capsys.readouterr().err
+    assert ("hunter2" in told, "${vault:NAME}" in told, "see what stands" in told) == (
+        False,
+        word == "schedule daily",
+        word != "schedule daily",
+    )
+
+
+def moved_aside(folder: Path) -> list[str]:
+    return [path.read_text() for path in folder.glob("new.before-*/workspace/before.txt")]
+
+
 @pytest.mark.shortened
 @pytest.mark.parametrize("point", POINTS[:: in_full(1, 3)])
 async def test_killed_at_any_point_there_is_no_half_of_anything(person: Person, point: str, tmp_path: Path):
@@ -147,10 +168,14 @@ async def test_killed_at_any_point_there_is_no_half_of_anything(person: Person, 
     file = the_backup(person)
     assert [path.name for path in (person.home / "backups").iterdir()] == [file.name]
     if point.startswith("restore."):
-        assert (await run_script(new, KILLED, point, "backup", "restore", str(file)))[0] == -signal.SIGKILL
+        (new.home / "workspace").mkdir(parents=True)
+        (new.home / "workspace" / "before.txt").write_text("mine")
+        script = (KILLED, point, "backup", "restore", str(file), "--replace")
+        assert (await run_script(new, *script))[0] == -signal.SIGKILL
         half = await new.run("sessions", "list")
-        assert (half.status, "half restored" in half.err) == (1, True)
+        assert (half.status, "half restored" in half.err, "lies in " in half.err) == (1, True, True)
     assert (await new.run("backup", "restore", str(file))).status == 0
+    assert moved_aside(tmp_path) == ["mine"] * point.startswith("restore.")
     assert "good morning" in (await new.run("sessions", "list")).out
 
 
@@ -179,11 +204,28 @@ async def test_the_gateway_makes_them_as_often_as_it_is_told_and_keeps_the_newes
     assert (await person.run("backup", "schedule", "off")).out.startswith("No backup is made by itself.")
 
 
+def plant(home: Path) -> None:
+    """What lies in a home that has everything, beside what a conversation has left."""
+    kept = sha256(b"x").hexdigest()
+    for name in ("personas/brief/SOUL.md", "skills/greet/SKILL.md", f"files/owner/{kept[:2]}/{kept}"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("x")
+
+
 async def test_everything_is_exported_as_files_that_people_can_read(person: Person, tmp_path: Path):
+    plant(person.home)
     told = await person.run("export", str(tmp_path / "all"))
     assert told.status == 0, told.err
     files = {path.relative_to(tmp_path / "all").as_posix() for path in (tmp_path / "all").rglob("*") if path.is_file()}
     assert {"README.md", "users.csv", "usage.csv", "settings.json", "people/owner/workspace/notes.txt"} <= files
+    missing = [
+        each.name
+        for each in FOLDERS
+        if not each.export.startswith("(") and not any(fnmatchcase(file, each.export) for file in files)
+    ]
+    assert missing == []
+    audited = [json.loads(line)["deed"] for line in (tmp_path / "all" / "audit.jsonl").read_text().splitlines()]
+    assert "house.exported" in audited
     [markdown] = (tmp_path / "all").rglob("conversations/*.md")
     assert "good morning" in markdown.read_text()
     everything = b"".join(path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file())

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,13 @@ async def test_what_nanobot_had_is_found_again_and_a_second_import_changes_nothi
     assert sorted(line.partition(" ")[0] for line in report["left"]) == [
         *("channels.whatsapp", "the", "tools.restrictToWorkspace"),
     ]
+    [water] = [each["note"] for each in report["taken"] if each["name"] == "water plants"]
+    assert water.startswith("cron 0 8 * * 1-5; paused, so that two do not do it")
+    assert (await person.run(*shlex.split(water.partition("everloop ")[2]))).status == 0
+    assert [
+        each["schedule"]["name"] for each in (await asked(person, "cron", "list"))["schedules"] if each["enabled"]
+    ] == ["water plants"]
+    assert (await person.run("cron", "disable", "water plants")).status == 0
     await same_again(person, "nanobot", NANOBOT)
     listed = (await asked(person, "sessions", "list"))["conversations"]
     assert [(each["session"], each["title"], each["current"]) for each in listed] == [

@@ -49,7 +49,7 @@ def test_what_it_requires_is_read_as_json_or_as_yaml(metadata: str):
 
 
 def test_without_a_head_the_first_sentence_is_the_description():
-    assert parse("pdf", b"# PDF\n\nReads pdfs.\n") == Skill("pdf", "Reads pdfs.", "# PDF\n\nReads pdfs.")
+    assert parse("pdf", b"# PDF\n\nReads pdfs.\n") == Skill("pdf", "Reads pdfs.", "# PDF\n\nReads pdfs.", bare=True)
 
 
 BROKEN = {

@@ -16,13 +16,14 @@ import pytest
 from everloop.app.moving_settings import settings_of
 from everloop.errors import EverloopError
 from everloop.moving import elements as reading
-from everloop.moving.chatgpt import OTHER, ChatGptExport
+from everloop.moving.chatgpt import INSTRUCTED, OF_GPTS, OTHER, ChatGptExport
 from everloop.moving.claude import ClaudeExport, conversation_of
 from everloop.moving.elements import elements
 from everloop.moving.homes import read_text
 from everloop.moving.json5 import loads
 from everloop.moving.nanobot import NanobotHome, own_lines
 from everloop.moving.openclaw import OpenClawHome
+from everloop.moving.service_export import ACCOUNT, MEMORY, UNREAD
 from everloop.moving.transcript import BEGINS, NO_RESULT, ForeignTranscript, seconds
 from everloop.moving.values import ForeignConversation, ForeignFile, ForeignText, Remark
 from everloop.settings.nanobot import translated as of_nanobot
@@ -50,6 +51,28 @@ def spoken(found: ForeignConversation) -> list[tuple[str, str]]:
     calls = [[call["function"]["name"] for call in each.get("tool_calls", ())] for each in found.messages]
     texts = zip(found.messages, calls, strict=True)
     return [(each["role"], each["content"] or " ".join(names)) for each, names in texts]
+
+
+def test_what_of_an_export_has_no_place_is_told_with_what_to_do(tmp_path: Path):
+    plain, told = chatgpt_conversation(1), chatgpt_conversation(2) | {"gizmo_id": "g-p-1"}
+    content = {"content_type": "user_editable_context", "user_profile": "I am Mara", "user_instructions": ""}
+    told["mapping"]["s"]["message"] |= {"content": content, "author": {"role": "user"}}
+    (tmp_path / "conversations.json").write_text(json.dumps([plain, told]))
+    for name in ("user.json", "memory.json", "export_manifest.json", "of_tomorrow.json"):
+        (tmp_path / name).write_text("{}")
+    export = ChatGptExport(tmp_path)
+    found = [*remarks(export.texts()), *remarks(export.conversations())]
+    assert [line for line in found if "has other" not in line and " other branches" not in line] == [
+        MEMORY.format(name="memory.json"),
+        ACCOUNT.format(name="user.json"),
+        UNREAD.format(count=1, names="of_tomorrow.json"),
+        INSTRUCTED.format(count=1),
+        OF_GPTS.format(count=1, kinds=1),
+    ]
+    assert "I am Mara" not in str(conversations(export))
+    (claude_export(tmp_path / "claude") / "memories.json").write_text("[]")
+    assert remarks(ClaudeExport(tmp_path / "claude").texts()) == [MEMORY.format(name="memories.json")]
+    assert remarks(ChatGptExport(chatgpt_export(tmp_path / "x.zip")).texts()) == []
 
 
 def test_what_nanobot_wrote_is_read_with_calls_results_times_and_pictures():

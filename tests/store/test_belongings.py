@@ -40,6 +40,10 @@ async def test_the_columns_that_are_named_are_there_and_what_has_an_owner_is_not
             assert each.erase != "keep" or "owner" not in columns, each.table
 
 
+def test_each_table_is_in_an_export_or_says_where_else_it_is_or_why_not():
+    assert [each.table for each in BELONGINGS if bool(each.export) == bool(each.instead)] == []
+
+
 def test_no_secret_is_handed_out_and_no_table_is_declared_twice():
     assert {column for each in BELONGINGS for column in each.export} & {
         "hash",

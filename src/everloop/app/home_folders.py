@@ -30,39 +30,89 @@ LINK, OTHER, DEEP, UNREAD = "a link", "no file", f"more than {DEEPEST} folders d
 
 
 class FolderRule(Struct, frozen=True):
-    """What lies under a name of the home (or a pattern of names), whose it is, and what erasing somebody removes."""
+    """What lies under a name of the home (or a pattern of names), whose it is, what erasing somebody removes, and where
+    it is in an export of the house (`everloop export`) or, in brackets, why it is not."""
 
     name: str
     erase: str
+    export: str
     left_out: str = ""  # of a backup, and why; "": it is in it
 
 
 FOLDERS = (
     FolderRule(
-        "everloop.db", "rows: store/belongings.py; then it is written anew without them", "copied at one moment"
+        "everloop.db",
+        "rows: store/belongings.py; then it is written anew without them",
+        "people/*/conversations/*.jsonl",
+        "copied at one moment",
     ),
-    FolderRule("everloop.db-*", "the WAL is emptied", "it is in the copy"),
-    FolderRule("everloop.db.before-*", "removed: a copy of all that everybody had before a migration", "older"),
-    FolderRule("files", "the person's folder; of others, what only their words in a group had named"),
-    FolderRule("people", "the person's folder, with their workspace"),
-    FolderRule("chats", "kept: a group's workspace"),
-    FolderRule("workspace", "kept: the owner's"),
-    FolderRule("views", "which lines the person's memory files held, by hashes"),
-    FolderRule("spool", "what commands said in the person's conversations", "of that home"),
-    FolderRule("logs", "lines that name the person, or a conversation of theirs", "of that machine"),
-    FolderRule("backups", "kept: whole copies, which hold the person until they are removed", "itself"),
-    FolderRule("restoring.json", "kept: a restore that has not ended", "of a home that is not whole"),
-    FolderRule("personas", "kept: what the agent is told to be, the house's"),
-    FolderRule("skills", "kept: what the owner has installed, the house's; a person's lie in their folder of people"),
-    FolderRule("mcp", "kept: what is installed for MCP servers, and what they write, the house's"),
-    FolderRule("imports", "kept: what was brought in from elsewhere, by hashes, so that it comes once"),
-    FolderRule("importing", "kept: an export of the owner's, until it was taken over", "it is the owner's own file"),
-    FolderRule("history", "kept: what was typed at the owner's terminal"),
-    FolderRule("terminals", "kept: which chats are open at terminals", "of that machine"),
-    FolderRule("run", "kept: which processes run", "of that machine"),
-    FolderRule("models", "kept: weights of models", "they are fetched again"),
-    FolderRule("config.*", "kept: the owner's settings"),
-    FolderRule("vault.key", "kept: the key to the vault, whose rows are the person's or not", "unless it is encrypted"),
+    FolderRule("everloop.db-*", "the WAL is emptied", "(a part of everloop.db)", "it is in the copy"),
+    FolderRule(
+        "everloop.db.before-*",
+        "removed: a copy of all that everybody had before a migration",
+        "(what was before an upgrade)",
+        "older",
+    ),
+    FolderRule(
+        "files", "the person's folder; of others, what only their words in a group had named", "people/*/files/*"
+    ),
+    FolderRule("people", "the person's folder, with their workspace", "people/*/workspace/*"),
+    FolderRule("chats", "kept: a group's workspace", "people/*/workspace/*"),
+    FolderRule("workspace", "kept: the owner's", "people/owner/workspace/*"),
+    FolderRule("views", "which lines the person's memory files held, by hashes", "(hashes)"),
+    FolderRule(
+        "spool",
+        "what commands said in the person's conversations",
+        "(what commands said is in the conversations)",
+        "of that home",
+    ),
+    FolderRule(
+        "logs",
+        "lines that name the person, or a conversation of theirs",
+        "(of that machine: everloop logs)",
+        "of that machine",
+    ),
+    FolderRule(
+        "backups",
+        "kept: whole copies, which hold the person until they are removed",
+        "(a backup is whole by itself)",
+        "itself",
+    ),
+    FolderRule(
+        "restoring.json",
+        "kept: a restore that has not ended",
+        "(a home that is not whole is not opened)",
+        "of a home that is not whole",
+    ),
+    FolderRule("personas", "kept: what the agent is told to be, the house's", "personas/*"),
+    FolderRule(
+        "skills",
+        "kept: what the owner has installed, the house's; a person's lie in their folder of people",
+        "people/owner/skills/*",
+    ),
+    FolderRule(
+        "mcp",
+        "kept: what is installed for MCP servers, and what they write, the house's",
+        "(programs of others, with what they write for themselves; a backup has them)",
+    ),
+    FolderRule("imports", "kept: what was brought in from elsewhere, by hashes, so that it comes once", "(hashes)"),
+    FolderRule(
+        "importing",
+        "kept: an export of the owner's, until it was taken over",
+        "(the owner's own file)",
+        "it is the owner's own file",
+    ),
+    FolderRule("history", "kept: what was typed at the owner's terminal", "(what was typed is in the conversations)"),
+    FolderRule("terminals", "kept: which chats are open at terminals", "(of that machine)", "of that machine"),
+    FolderRule("run", "kept: which processes run", "(of that machine)", "of that machine"),
+    FolderRule("models", "kept: weights of models", "(they are fetched again)", "they are fetched again"),
+    FolderRule("config.*", "kept: the owner's settings", "settings.json"),
+    FolderRule(
+        "vault.key",
+        "kept: the key to the vault, whose rows are the person's or not",
+        "(a secret)",
+        "unless it is encrypted",
+    ),
 )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from ..core.log import MANY
 from ..core.people import Role
 from ..files.packing import write_folder, write_zip
 from ..ports import HomeFile
@@ -33,6 +34,10 @@ Made {when} by everloop {version}. It is to be read and taken elsewhere; to brin
 - `usage.csv`: every model call: who, when, which model, how many tokens, what it cost
 - `settings.json`: the settings; of a secret only whether it is set
 - `personas/`: who the agent is told to be
+- `audit.jsonl`: who has done what, line by line, as `everloop audit` shows it
+
+Not in it: secrets and keys, logs, what belongs to this machine, and what was installed for MCP servers (`mcp/` of the
+home).
 
 {people}
 """
@@ -69,6 +74,7 @@ async def _files(records: Records, everybody: list[Person], now: float, version:
     people = [(each.id, each.name, each.role.name.lower(), " ".join(each.accounts)) for each in everybody]
     yield HomeFile("users.csv", _once(_csv([("id", "name", "role", "accounts"), *people])))
     yield HomeFile("usage.csv", _usage(records, everybody))
+    yield HomeFile("audit.jsonl", _audit(records))
     when = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M UTC")
     listed = "\n".join(f"- `people/{safe_name(each.id)}`: {each.name}" for each in everybody)
     yield HomeFile("README.md", _once(README.format(when=when, version=version, people=listed).encode()))
@@ -82,6 +88,14 @@ async def _usage(records: Records, everybody: list[Person]) -> AsyncIterator[byt
         while rows := await records.store.rows_of("usage", person.principals, skip, PAGE):
             yield _csv([(person.id, *row) for row in rows])
             skip += len(rows)
+
+
+async def _audit(records: Records) -> AsyncIterator[bytes]:
+    """The last first; each line has its number."""
+    before = MANY
+    while rows := await records.store.audit(before=before, limit=PAGE):
+        yield b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
+        before = rows[-1].id
 
 
 def _csv(rows: Iterable[Iterable[Any]]) -> bytes:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -123,8 +124,7 @@ class Mover:
         async for job in _aside(self._source.jobs()):
             if not self._remarked(job):
                 assert isinstance(job, ForeignJob)
-                note = job.when if self._options.enable else f"{job.when}; paused: everloop cron enable"
-                await self._one("job", job.id, job.name, self._hand.job(job), note)
+                await self._one("job", job.id, job.name, self._hand.job(job), self._when(job))
         async for each in _aside(self._source.conversations()):
             if not self._remarked(each):
                 assert isinstance(each, ForeignConversation)
@@ -133,9 +133,16 @@ class Mover:
             await self._hand.end(Counter(each.what for each in self.report.taken))
         return self.report
 
+    def _when(self, job: ForeignJob) -> str:
+        """With how it is switched on where it is not."""
+        if self._options.enable and job.enabled:
+            return job.when
+        why = "so that two do not do it: end it there, then" if job.enabled else "as it is there; switch it on with"
+        return f"{job.when}; paused, {why} everloop cron enable {quote(job.name)}"
+
     def _remarked(self, found: object) -> bool:
         if isinstance(found, Remark):
-            self.report.left.append(found.text)
+            self.report.left.insert(0 if found.all else len(self.report.left), found.text)
         return isinstance(found, Remark)
 
     async def _move_conversation(self, found: ForeignConversation) -> None:

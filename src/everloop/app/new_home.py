@@ -3,6 +3,9 @@
 `restoring.json` lies in it from before the first file until all is there, is checked and is made a copy: a home with it
 is half restored, is opened by nobody, and is restored again from the beginning. It is locked as long as somebody
 restores: what another one has begun and left is known by that.
+
+Where a home was there before, such a file lies beside it, too, from before that is moved aside until all is there or as
+it was: between the two there is a moment without any home, and a new, empty one is not to take its place.
 """
 
 import fcntl
@@ -18,7 +21,8 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import HomeError
-from .opening import RESTORING
+from ..ports.failpoint import reach
+from .opening import RESTORING, marker_beside
 
 _IDLE = ("logs", "run", "backups", "models", RESTORING)  # what does not make a folder somebody's home
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -67,14 +71,17 @@ class NewHome(Struct, frozen=True):
 
     def put_back(self) -> None:
         """As if nothing had been begun."""
-        _clear(self.path)
-        (self.path / RESTORING).unlink(missing_ok=True)
-        if self.aside is not None:
-            shutil.rmtree(self.path)
-            self.aside.rename(self.path)
+        if self.aside is None:
+            _clear(self.path)
+            (self.path / RESTORING).unlink(missing_ok=True)
+            return
+        shutil.rmtree(self.path)
+        self.aside.rename(self.path)
+        marker_beside(self.path).unlink(missing_ok=True)
 
     def finish(self) -> None:
         os.sync()  # thousands of files, once
+        marker_beside(self.path).unlink(missing_ok=True)
         (self.path / RESTORING).unlink()
 
 
@@ -82,10 +89,11 @@ def make_room(home: Path, replace: bool) -> NewHome:
     """An empty folder; with `replace`, a home that is there is moved aside first. Raises HomeError."""
     try:
         _check_unused(home)
-        if os.path.lexists(home / RESTORING):  # of a restore that was cut off
-            aside = marker_in(home).aside
+        cut_off = aside_of(home)
+        if cut_off or os.path.lexists(home / RESTORING):
             _clear(home)
-            return NewHome(home, Path(aside) if aside and os.path.isdir(aside) else None)
+            home.mkdir(exist_ok=True, mode=0o700)
+            return NewHome(home, cut_off)
         names = set(os.listdir(home)) - set(_IDLE) if home.exists() else set[str]()
         aside_now = _move_aside(home, names, replace) if names else None
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -102,14 +110,43 @@ def _move_aside(home: Path, names: set[str], replace: bool) -> Path:
             "--replace, which moves it aside first"
         )
     aside = home.with_name(f"{home.name}.before-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}")
-    home.rename(aside)
+    _mark_beside(home, aside)
+    try:
+        home.rename(aside)
+    except OSError:
+        marker_beside(home).unlink(missing_ok=True)
+        raise
+    reach("restore.aside")
     return aside
+
+
+def _mark_beside(home: Path, aside: Path) -> None:
+    with open(marker_beside(home), "wb", opener=_not_cut) as file:
+        file.truncate()
+        file.write(msgspec.json.encode(RestoreMarker(aside=str(aside))))
+        file.flush()
+        os.fsync(file.fileno())
+    parent = os.open(home.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
+def aside_of(home: Path) -> Path | None:
+    """Where the home lies that was there before a restore that was cut off, if it does."""
+    told = (marker_in(home).aside, _marker_at(marker_beside(home)).aside)
+    return next((Path(aside) for aside in told if aside and os.path.isdir(aside)), None)
 
 
 def marker_in(home: Path) -> RestoreMarker:
     """What was begun there; an empty one where there is none, or it was cut off."""
+    return _marker_at(home / RESTORING)
+
+
+def _marker_at(path: Path) -> RestoreMarker:
     try:
-        with open(home / RESTORING, "rb", opener=_as_it_is) as file:
+        with open(path, "rb", opener=_as_it_is) as file:
             return msgspec.json.decode(file.read(10_000), type=RestoreMarker)
     except (OSError, msgspec.DecodeError):
         return RestoreMarker()

@@ -16,6 +16,14 @@ from ..settings import Settings, home_of, load
 from .settings_files import SettingsFiles
 
 RESTORING = "restoring.json"  # lies in a home from the first file that is restored until all is there
+HALF = (
+    "the home {home} is half restored: a restore was cut off. Run `everloop backup restore` again with the same file, "
+    "or remove the folder"
+)
+MOVED = (
+    "the home {home} is half restored: a restore was cut off, and what was there before lies in {aside}, whole. Run "
+    "`everloop backup restore` again with the same file, or remove {home} and rename {aside} to it"
+)
 
 
 class OpenHome(Struct, frozen=True):
@@ -45,7 +53,7 @@ async def opened_home(
     from ..store.vault import EncryptedVault, key_of
 
     folder = Path(home) if home is not None else home_of(os.environ)
-    _check_whole(folder)
+    check_whole(folder)
     files = SettingsFiles(folder)
     settings = _loaded(folder, given)
     files.follow(settings)
@@ -61,12 +69,29 @@ async def opened_home(
         await store.close()
 
 
-def _check_whole(home: Path) -> None:
-    if os.path.exists(home / RESTORING):
-        raise HomeError(
-            f"the home {home} is half restored: a restore was cut off. Run `everloop backup restore` again with the "
-            "same file, or remove the folder"
-        )
+def check_whole(home: Path) -> None:
+    """Raises HomeError."""
+    if said := half_restored(home):
+        raise HomeError(said)
+
+
+def half_restored(home: Path) -> str:
+    """What is wrong where a restore was cut off; "" where none was. A home that was moved aside for it is known also
+    before anything is in its place."""
+    beside = marker_beside(home)
+    if not os.path.exists(home / RESTORING) and not os.path.exists(beside):
+        return ""
+    from .new_home import aside_of
+
+    if aside := aside_of(home):
+        return MOVED.format(home=home, aside=aside)
+    return HALF.format(home=home) if os.path.exists(home / RESTORING) else ""
+
+
+def marker_beside(home: Path) -> Path:
+    """Of a restore that moves aside what is there: from before that until it has ended."""
+    real = Path(os.path.realpath(home))
+    return real.with_name(f"{real.name}.{RESTORING}")
 
 
 def _loaded(home: Path, given: Mapping[str, Any]) -> Settings:

@@ -1,7 +1,6 @@
 """Reads a backup member by member, and believes nothing: names lead into the folder and nowhere else, there are files,
 folders and links that stay, and each has the hash that the manifest says."""
 
-import gzip
 import hashlib
 import os
 import stat
@@ -9,12 +8,13 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tarfile import TarInfo
+from tarfile import RECORDSIZE, TarInfo
 from typing import IO, Any, BinaryIO, Protocol, TypeVar
 
 import msgspec
 
 from ..errors import BackupDamaged, BackupError, BackupLocked
+from .inflating import Inflating
 from .manifest import ABOUT, DATABASE, FORMAT, LATEST, MANIFEST, About, Member, PackSummary, is_inside, link_stays
 from .pack import PIECE
 from .sealing import Unsealing, is_sealed
@@ -77,9 +77,17 @@ def read_backup(
         summary = found.held_against(tar)
         if tar.next() is not None:
             raise BackupDamaged("something follows its manifest")
-        while stream.read(PIECE):  # what is read to its end has been checked to its end
-            pass
+        _check_end(stream)
     return Unpacked(about, summary)
+
+
+def _check_end(stream: Inflating) -> None:
+    """What is read to its end has been checked to its end. A tar may be filled up with zeros, to a record."""
+    rest = 0
+    while piece := stream.read(PIECE):
+        rest += len(piece)
+        if any(piece) or rest > RECORDSIZE:
+            raise BackupDamaged("something follows its manifest")
 
 
 class _plainly:
@@ -95,17 +103,17 @@ class _plainly:
         if isinstance(error, BackupError):
             if not str(error).startswith(str(self._path)):
                 raise type(error)(f"{self._path}: {error}") from error
-        elif isinstance(error, EOFError | gzip.BadGzipFile | zlib.error | UnicodeError):
+        elif isinstance(error, zlib.error | UnicodeError):
             raise BackupDamaged(f"{self._path} is damaged, cut off, or no backup of everloop ({error})") from error
 
 
-def _stream_in(file: BinaryIO, passphrase: str) -> gzip.GzipFile:
+def _stream_in(file: BinaryIO, passphrase: str) -> Inflating:
     source: Any = file
     if is_sealed(file):
         if not passphrase:
             raise BackupLocked("it is encrypted: give its passphrase with --passphrase-file, or type it when asked")
         source = Unsealing(file, passphrase)
-    return gzip.GzipFile(fileobj=source)
+    return Inflating(source)
 
 
 def _next(tar: TarReader) -> TarInfo:

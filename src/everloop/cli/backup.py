@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import getpass
 import os
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         word.add_argument("file", metavar="FILE", help="a path, or a name from the list")
     for word in (create, check, back):
         word.add_argument("--passphrase-file", metavar="FILE", default="", help="its first line is the passphrase")
+        word.add_argument("--passphrase", type=_refused, help=argparse.SUPPRESS)
     back.add_argument("--home", default="", help="the new home (default: EVERLOOP_HOME, or ~/.everloop)")
     back.add_argument("--replace", action="store_true", help="move a home that is there aside first")
     back.add_argument(
@@ -64,8 +66,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     schedule.add_argument("--folder", default=None, help="where they go")
     schedule.add_argument("--keep", type=int, default=None, metavar="N", help="how many stay (7)")
     schedule.add_argument(
-        "--passphrase", default=None, metavar="REFERENCE", help="${vault:NAME}, or ${NAME} for a variable"
+        "--passphrase",
+        type=_reference,
+        default=None,
+        metavar="REFERENCE",
+        help="${vault:NAME}, or ${NAME} for a variable",
     )
+
+
+def _refused(text: str) -> str:
+    raise argparse.ArgumentTypeError(
+        "it is not taken: other processes and the shell's history see what stands on a command line. Use "
+        f"--passphrase-file, {PASSPHRASE}, or have it asked"
+    )
+
+
+def _reference(text: str) -> str:
+    if text and not re.fullmatch(r"\$\{[\w:.-]+\}", text):
+        raise argparse.ArgumentTypeError(
+            "it is where the passphrase stands, and never the passphrase itself: ${vault:NAME} (everloop secrets set "
+            "NAME keeps it), or ${NAME} for a variable"
+        )
+    return text
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -245,7 +267,8 @@ def _first_line(name: str) -> str:
         with open(name, encoding="utf-8") as file:
             line = file.readline().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise BackupError(f"the passphrase file {name} cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise BackupError(f"the file of --passphrase-file cannot be read ({why})") from error  # unnamed: see _refused
     if not line:
         raise BackupError(f"the first line of {name} is empty, and was to be the passphrase")
     return line

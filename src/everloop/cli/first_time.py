@@ -11,9 +11,11 @@ FIRST_TIME = "Nothing is set up here yet; `everloop onboard` does it in two minu
 def is_first_time() -> bool:
     """Whether someone sits here who has neither settings nor conversations."""
     home = home_of(os.environ)
-    return sys.stdin.isatty() and not any(
-        (home / name).exists() for name in ("config.toml", "config.json", "everloop.db")
-    )
+    if not sys.stdin.isatty() or any((home / name).exists() for name in ("config.toml", "config.json", "everloop.db")):
+        return False
+    from ..app.opening import half_restored  # few begin
+
+    return not half_restored(home)
 
 
 def missing_home() -> str:
@@ -22,4 +24,7 @@ def missing_home() -> str:
     home = home_of(os.environ)
     if home.exists() or os.environ.get("EVERLOOP_STORE__URL"):
         return ""
-    return f"there is no home at {home}: `everloop onboard` makes one there; where it is, EVERLOOP_HOME says"
+    from ..app.opening import half_restored  # few look into a home that is not there
+
+    missing = f"there is no home at {home}: `everloop onboard` makes one there; where it is, EVERLOOP_HOME says"
+    return half_restored(home) or missing

@@ -13,6 +13,7 @@ from msgspec import to_builtins
 from ..app import onboarding
 from ..app.channel_desk import open_channel_desk
 from ..app.channel_packages import installed
+from ..app.opening import check_whole
 from ..errors import EverloopError
 from ..settings import home_of
 from ..settings.editor import SettingsEditor
@@ -63,6 +64,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
         raise WrongUse(NOBODY_ASKED)
     if arguments.key_env and arguments.key_stdin:
         raise WrongUse("--key-env and --key-stdin do not go together")
+    check_whole(home_of(os.environ))
     SettingsEditor(home_of(os.environ), os.environ).read()  # what is wrong in the file is to be mended first
     return _ended(Onboarding(Interview(terminal, attended=attended), terminal, arguments).run())
 

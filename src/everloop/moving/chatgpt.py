@@ -4,12 +4,14 @@ The branch that its owner saw last (`current_node`) is the conversation. Picture
 under names that begin with their ids.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from .export import Export
-from .service_export import ServiceExport
+from .service_export import ACCOUNT, MEMORY, ServiceExport
+from .service_export import OTHER as NO_PLACE
 from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, Remark
 
@@ -17,16 +19,44 @@ OTHER = (
     "{messages} messages in {count} other branches of it (edited or answered again there) are left: only the branch "
     "that was seen last is taken"
 )
+INSTRUCTED = (
+    "{count} conversations were begun with your custom instructions (who you are, how to answer), which are not taken "
+    "over: write what you want to keep into USER.md and SOUL.md of the workspace"
+)
+OF_GPTS = (
+    "{count} conversations belong to {kinds} projects or GPTs; what these were told and their files are not in the "
+    "export: write it into a persona (everloop personas add) or a skill"
+)
+KNOWN: Mapping[str, str] = {
+    "user.json": ACCOUNT,
+    "user_settings.json": ACCOUNT,
+    "memory.json": MEMORY,
+    "memories.json": MEMORY,
+    "message_feedback.json": NO_PLACE,
+    "model_comparisons.json": NO_PLACE,
+    "shared_conversations.json": NO_PLACE,
+    "export_manifest.json": "",
+}
 HIDDEN = "is_visually_hidden_from_conversation"
 DEEPEST = 100_000  # messages of one branch
 
 
 class ChatGptExport(ServiceExport):
     kind = "chatgpt"
+    known = KNOWN
 
     def __init__(self, path: Path) -> None:
         """Raises EverloopError."""
         super().__init__(Export(path), self.conversation_of)
+        self._instructed, self._gpts = 0, Counter[str]()
+
+    def conversations(self) -> Iterator[ForeignConversation | Remark]:
+        self._instructed, self._gpts = 0, Counter[str]()
+        yield from super().conversations()
+        if self._instructed:
+            yield Remark(INSTRUCTED.format(count=self._instructed), all=True)
+        if self._gpts:
+            yield Remark(OF_GPTS.format(count=self._gpts.total(), kinds=len(self._gpts)), all=True)
 
     def conversation_of(self, element: Any, place: str) -> ForeignConversation | Remark:
         if not isinstance(element, Mapping) or not isinstance(element.get("mapping"), Mapping):
@@ -34,6 +64,9 @@ class ChatGptExport(ServiceExport):
         created = seconds(element.get("create_time")) or 0.0
         transcript = ForeignTranscript(created)
         branch, others, messages = line_of(element)
+        self._instructed += any(map(_is_instruction, branch))
+        if isinstance(of := element.get("gizmo_id") or element.get("conversation_template_id"), str):
+            self._gpts[of] += 1
         for message in branch:
             self._add(transcript, message)
         transcript.end()
@@ -99,6 +132,13 @@ class ChatGptExport(ServiceExport):
         """What it is called in the export, or what it would be called there."""
         found = (each for each in self.export.names() if each.startswith(id))
         return next(found, name if name and self.export.has(name) else id)
+
+
+def _is_instruction(message: Mapping[str, Any]) -> bool:
+    content, about = _table(message.get("content")), _table(message.get("metadata"))
+    written = (content.get("user_profile"), content.get("user_instructions"))
+    said = _table(about.get("user_context_message_data")).values()
+    return any(isinstance(each, str) and each.strip() for each in (*written, *said))
 
 
 def line_of(element: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], int, int]:

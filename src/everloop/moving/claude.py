@@ -10,16 +10,18 @@ from typing import Any
 
 from .elements import elements
 from .export import Export
-from .service_export import ServiceExport
+from .service_export import ACCOUNT, MEMORY, ServiceExport
 from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignText, Remark, digest
 
 PROJECTS = "projects.json"
+KNOWN: Mapping[str, str] = {"users.json": ACCOUNT, "memories.json": MEMORY, PROJECTS: ""}
 NO_FILE = "{count} files of it are not in the export, only their names: {names}"
 
 
 class ClaudeExport(ServiceExport):
     kind = "claude"
+    known = KNOWN
 
     def __init__(self, path: Path) -> None:
         """Raises EverloopError."""
@@ -27,6 +29,7 @@ class ClaudeExport(ServiceExport):
 
     def texts(self) -> Iterator[ForeignText | Remark]:
         """What projects hold, as files to look at; what they are told stands among them, and tells nobody anything."""
+        yield from self._left()
         if not self.export.has(PROJECTS):
             return
         taken = set[str]()

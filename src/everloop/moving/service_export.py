@@ -8,10 +8,23 @@ from .elements import elements
 from .export import Export
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 
+MEMORY = (
+    "{name} (what the service remembers of you) is not taken over: read it, and write what shall be remembered here "
+    "into your memory: everloop memory edit"
+)
+ACCOUNT = (
+    "{name} (your account there) has no place here; who you are and how you want to be answered, also custom "
+    "instructions, stands in USER.md of the workspace"
+)
+OTHER = "{name} has no place here, and stays where it is"
+UNREAD = "{count} more JSON files of the export are not read: {names}"
+SHOWN = 5
 Read = Callable[[Any, str], ForeignConversation | Remark]
 
 
 class ServiceExport:
+    known: Mapping[str, str] = {}  # files that have no place here, and what is said of each; "": nothing is missed
+
     def __init__(self, export: Export, read: Read) -> None:
         """`read` makes a conversation of an element of that file, which is named for who has to be told of it. Raises
         EverloopError."""
@@ -46,7 +59,19 @@ class ServiceExport:
         yield from ()
 
     def texts(self) -> Iterator[ForeignText | Remark]:
-        yield from ()
+        yield from self._left()
+
+    def _left(self) -> Iterator[Remark]:
+        """What of the export nobody reads."""
+        attached = ("file-", "file_")
+        names = [name for name in self.export.names() if name.endswith(".json") and not name.startswith(attached)]
+        names = [name for name in names if not is_conversations(name)]
+        for name in names:
+            if said := self.known.get(name):
+                yield Remark(said.format(name=name))
+        if more := [name for name in names if name not in self.known]:
+            listed = ", ".join(name[:60] for name in more[:SHOWN]) + (" …" if len(more) > SHOWN else "")
+            yield Remark(UNREAD.format(count=len(more), names=listed))
 
     def settings(self) -> Mapping[str, Any]:
         return {}

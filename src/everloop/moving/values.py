@@ -9,9 +9,11 @@ from msgspec import Struct
 
 
 class Remark(Struct, frozen=True):
-    """What is not taken over, and what to do about it, in a sentence."""
+    """What is not taken over, and what to do about it, in a sentence. What is of `all` is told before what is of one
+    thing: of these there may be more than anybody is shown."""
 
     text: str
+    all: bool = False
 
 
 class ForeignFile(Struct, frozen=True):

@@ -11,7 +11,20 @@ from typing import Any, get_args, get_origin
 from msgspec import Struct
 from msgspec.structs import fields
 
-from .foreign import CHANNELS, Translation, at, channel_table, host_named, lets_in_anybody, plain, put
+from .foreign import (
+    ADVICE,
+    CHANNELS,
+    Translation,
+    at,
+    channel_table,
+    host_named,
+    left_keys,
+    left_of_channel,
+    lets_in_anybody,
+    plain,
+    put,
+)
+from .nanobot_channels import BESIDE, USUAL
 from .shape import Effort, Providers, Settings, snake
 from .unused import is_off
 
@@ -91,6 +104,10 @@ def translated(values: Mapping[str, Any]) -> Translation:
     _channels(values.get("channels"), tree, told)
     if isinstance(servers := values.get("mcpServers"), Mapping):
         tree["mcp_servers"] = servers
+    for name, table in plain(values.get("providers")).items():
+        told += left_keys(f"providers.{name}", table, {*_ACCOUNT, "extra_headers", *_auto(table)})
+    for name, table in plain(at(values, "modelPresets") or at(values, "model_presets")).items():
+        told += left_keys(f"model_presets.{name}", table, _PRESET)
     told += _left_out(values)
     return Translation(tree, tuple(told))
 
@@ -160,15 +177,23 @@ def _presets(given: Any, tree: dict[str, Any]) -> None:
         tree.setdefault("models", {})[str(name)] = made
 
 
+_ACCOUNT = {"api_key", "api_base", "model", "headers", "dialect", "api_key_file", "path", "threads"}
+_PRESET = {"model", "provider", "max_tokens", "temperature", "reasoning_effort", "context_window_tokens"}
+
+
+def _auto(table: Any) -> set[str]:
+    """What is left to nanobot to find out."""
+    return {key for key, value in plain(table).items() if value == "auto"}
+
+
 def _providers(given: Any) -> dict[str, Any]:
     """Of its forty tables those in which something stands."""
     made: dict[str, Any] = {}
-    ours = {"api_key", "api_base", "model", "headers", "dialect", "api_key_file", "path", "threads"}
     for name, table in given.items() if isinstance(given, Mapping) else ():
         said = plain(table)
         if headers := said.get("extra_headers"):
             said["headers"] = headers
-        account = {key: value for key, value in said.items() if key in ours}
+        account = {key: value for key, value in said.items() if key in _ACCOUNT}
         if account:
             made[host_named(str(name))] = account
     return made
@@ -212,16 +237,29 @@ def _channels(given: Any, tree: dict[str, Any], told: list[str]) -> None:
     that it is told as any other."""
     made: dict[str, Any] = {}
     for name, table in given.items() if isinstance(given, Mapping) else ():
-        if not isinstance(table, Mapping) or name == "websocket":
+        if not isinstance(table, Mapping):
+            told += _beside_channels(str(name), table)
+            continue
+        if name == "websocket":
             continue
         if name in CHANNELS:
             if own := channel_table(name, table):
                 made[name] = {**own, "enabled": not is_off(dict(table))}
                 told += [ANYBODY.format(name=name)] if lets_in_anybody(table) else []
+                told += left_of_channel(name, table, USUAL[name])
         elif not is_off(dict(table)):
             made[str(name)] = {"enabled": True}
     if made:
         tree["channels"] = made
+
+
+def _beside_channels(written: str, value: Any) -> list[str]:
+    """What is said of all channels at once."""
+    key = snake(written)
+    if value is None or value in BESIDE.get(key, ("", False, [])):
+        return []
+    advice = ADVICE.get(key, _ADVICE["transcription"] if key.startswith("transcription") else "")
+    return [f"channels.{key} has no place here{f': {advice}' if advice else ''}"]
 
 
 # What is translated above; all else that stands in a file is told, or is as nanobot writes it.

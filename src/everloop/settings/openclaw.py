@@ -4,7 +4,18 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .foreign import CHANNELS, Translation, at, channel_table, host_named, lets_in_anybody, plain, put
+from .foreign import (
+    CHANNELS,
+    Translation,
+    at,
+    channel_table,
+    host_named,
+    left_keys,
+    left_of_channel,
+    lets_in_anybody,
+    plain,
+    put,
+)
 from .nanobot import ANYBODY, ENGINES
 
 DIALECTS = {
@@ -30,6 +41,7 @@ _ADVICE = {
     "env": "variables are set where everloop is started; keys go to the vault: everloop models key set NAME",
     "auth": "keys go to the vault: everloop models key set NAME",
 }
+_ACCOUNT = {"base_url", "api_key", "headers", "api", "models"}  # a host is asked which models it has
 _UNITS = {"m": 1, "h": 60, "d": 1440, "": 1}
 
 
@@ -38,6 +50,7 @@ def translated(values: Mapping[str, Any]) -> Translation:
     told: list[str] = []
     for name, table in _tables(at(values, "models", "providers")):
         tree.setdefault("providers", {})[host_named(name)] = _account(table)
+        told += left_keys(f"models.providers.{name}", table, _ACCOUNT)
     chosen = at(values, "agents", "defaults", "model")
     if model := chosen if isinstance(chosen, str) else at(chosen, "primary"):
         put(tree, "agents.defaults.model", model)
@@ -81,7 +94,10 @@ def _channels(given: Any, tree: dict[str, Any], told: list[str]) -> None:
         if name in CHANNELS and (own := channel_table(name, table)):
             put(tree, f"channels.{name}", own)
             told += [ANYBODY.format(name=name)] if lets_in_anybody(table) else []
-        elif name != "defaults":
+            told += left_of_channel(name, table)
+        elif name == "defaults":
+            told.append("channels.defaults has no place here: each channel has rules of its own")
+        else:
             told.append(f"channels.{name[:50]} has no place here, or no token stands in it: everloop channels list")
 
 

@@ -99,10 +99,20 @@ def _parse_toml(path: Path, text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         where = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
         problem, line = (where[1], where[2]) if where else (str(error), None)
-        line = line or text.count("\n") + 1
-        raise SettingsError(f"{path}, line {line}: this is not valid TOML ({_without_quotes(problem)})") from error
+        number = int(line) if line else text.count("\n") + 1
+        if said := _said_twice(problem, text.split("\n")[number - 1]):
+            raise SettingsError(f"{path}, line {number}: {said}") from error
+        raise SettingsError(f"{path}, line {number}: this is not valid TOML ({_without_quotes(problem)})") from error
     except RecursionError as error:
         raise SettingsError(f"{path}: the values are nested too deeply") from error
+
+
+def _said_twice(problem: str, line: str) -> str:
+    """Names a table, and never a key, on whose line a value stands."""
+    if problem.startswith("Cannot declare"):
+        table = re.match(r"\s*(\[[\w. -]{1,80}\])", line)
+        return f"the table {table[1] if table else 'of this line'} stands in the file twice: put both into one"
+    return "this setting stands in the file twice: remove one of them" if problem == "Cannot overwrite a value" else ""
 
 
 def _parse_json(path: Path, text: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ..ports.audit import hash_of
 from . import schema
 from .holders import Holders
 from .sqlite import SqliteStore
-from .sqlite_file import DATABASE, file_system_of, is_on_network
+from .sqlite_file import DATABASE, check_file, file_system_of, is_on_network
 
 KNOWN = len(schema.MIGRATIONS)  # the schema of this version
 PATIENCE = 2000  # milliseconds for which a lock is waited for
@@ -58,6 +58,7 @@ async def look_at_sqlite(home: Path, lease_seconds: float = 30.0) -> tuple[Sqlit
     asked nothing else. Raises HomeError, StoreError."""
     if not (home / DATABASE).exists():
         return nothing_yet(home), 0
+    check_file(home / DATABASE)
     connection, version = await asyncio.to_thread(_opened, home / DATABASE)
     reader = read_only(home / DATABASE)
     return SqliteStore(connection, reader, Onlooker(home / "run"), lease_seconds), version

@@ -79,12 +79,22 @@ def _open(
         except apsw.FullError as error:
             raise StoreFull(f"the disk that holds {path} is full: make room and start again") from error
         except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
+            check_file(path)
             raise HomeError(
                 f"{path} cannot be written ({error}): check the folder's permissions and the disk"
             ) from error
         holders.bury(dead)
         opened.pop_all()
     return connection, reader
+
+
+def check_file(path: Path) -> None:
+    """Raises HomeError."""
+    if path.is_dir():
+        raise HomeError(
+            f"{path} is a folder, where the database should be: move it away, then bring a backup back, or start with "
+            "an empty database"
+        )
 
 
 def _use_wal(connection: apsw.Connection) -> None:

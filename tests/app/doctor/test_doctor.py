@@ -160,6 +160,9 @@ class TestMending:
         assert [(each.check, bool(each.failed)) for each in mended] == [("leftovers", linked), ("running", linked)]
         assert {path.name for path in outside.rglob("*.erasing")} == ({"everloop.log.erasing"} if linked else set())
         assert (outside / "run" / "999999-1-abcd").exists() == linked
+        below = home.path / "logs" / "made"
+        (made,) = mend_all([Diagnosis("advice", "x", "y", (MakeFolder(str(below)),), "workspace")], home.path)
+        assert (bool(made.failed), below.exists()) == (linked, not linked)
 
     def test_what_cannot_be_mended_is_told(self, tmp_path: Path):
         (tmp_path / "file").touch()

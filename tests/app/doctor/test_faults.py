@@ -169,9 +169,11 @@ IN_THE_HOME = [
     Planted("prompt-files", "broken", "AGENTS.md is no file", "Put a plain file"),
     Planted("prompt-files", "broken", "USER.md cannot be read as it is (it is not UTF-8", "Save it as UTF-8"),
     Planted("prompt-files", "advice", "SOUL.md is too long", "20,000 characters"),
-    Planted("home", "broken", "is half restored", "Run it again with the same file"),
+    Planted("home", "broken", "is half restored", "Run `everloop backup restore` again with the same file"),
     Planted("memory-files", "advice", "both sides of a merge", "everloop memory edit"),
     Planted("skills", "advice", "the skill charts cannot be used: missing: program no-such-plotter", "Install what"),
+    Planted("skills", "advice", "the SKILL.md of plain has no front matter", "Put three lines before it"),
+    Planted("skills", "advice", "the skill empty of the workspace cannot be used", "Correct it, or remove"),
     Planted("outbox", "advice", "1 answer could not be delivered", "everloop outbox retry"),
     Planted("jobs", "advice", "overdue: 1 job (consolidate)", "everloop gateway"),
     Planted("schedules", "advice", "belongs to anna, who is not known any more", "everloop cron remove s1"),
@@ -201,6 +203,9 @@ async def test_what_is_wrong_in_the_home_is_found(home: DoctoredHome):
     folder = home.path / "skills" / "charts"
     folder.mkdir(parents=True)
     (folder / "SKILL.md").write_text(SKILL)
+    for name, text in (("plain", "Draw."), ("empty", "")):
+        (home.workspace / "skills" / name).mkdir(parents=True)
+        (home.workspace / "skills" / name / "SKILL.md").write_text(text)
     await home.do(fill)
     letter = msgspec.json.encode(Outbound("k", Address("webhook", "x"), "hi")).decode()
     home.sql(f"INSERT INTO outbox({COLUMNS}) VALUES('k', 't', 'owner', 'webhook', 'x', ?, 1, 'failed')", letter)
@@ -278,6 +283,12 @@ class TestAlone:
         home.database.unlink()
         gone = Planted("store", "advice", "everloop.db is not there, but vault.key", "Put it back, or a backup")
         assert missed([gone], await home.examine()) == []
+
+    async def test_a_database_that_is_a_folder(self, home: DoctoredHome):
+        home.database.unlink()
+        home.database.mkdir()
+        odd = Planted("store", "broken", "everloop.db is a folder, where the database should be", "backup restore FILE")
+        assert missed([odd], await home.examine()) == []
 
     async def test_a_copy_whose_log_waits_for_the_next_start_is_not_called_broken(self, home: DoctoredHome):
         async with process_with(home.path):

@@ -16,7 +16,7 @@ from ...settings.sources import file_of
 from ...store.onlooking import DATABASE
 from ...store.vault import KEY_FILE
 from ..channels import is_secret, references_in
-from ..opening import RESTORING
+from ..opening import half_restored
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .configuration import has_data
 
@@ -53,18 +53,14 @@ async def look_at_home(patient: Patient) -> Sequence[Diagnosis]:
 
 
 def _home(home: Path, folder: Path) -> Sequence[Diagnosis]:
+    if said := half_restored(home):
+        what, _, todo = said.partition(". ")
+        return [broken(what, todo)]
     if not home.exists() and folder != home and os.access(folder, os.W_OK):
         return fine(f"{home} is not there yet; the first start makes it")
     if home.is_symlink() and not home.exists():
         return [
             broken(f"{home} is a link to {home.readlink()}, which is not there", "Make that folder, or the link anew")
-        ]
-    if os.path.exists(home / RESTORING):
-        return [
-            broken(
-                f"{home} is half restored: everloop backup restore was cut off",
-                "Run it again with the same file, or remove the folder",
-            )
         ]
     if not folder.is_dir():
         return [broken(f"{folder} is no folder", "Set EVERLOOP_HOME to a folder that is yours")]

@@ -34,7 +34,7 @@ def _mended(check: str, mend: Mend, home: Path) -> Mended:
                 gone = _remove(Path(path), home)
                 return Mended(check, f"{path} is removed" if gone else f"{path} stays: its process is alive")
             case MakeFolder(path=path):
-                Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+                _make_folder(Path(path), home)
                 return Mended(check, f"{path} is made")
             case _:
                 assert_never(mend)
@@ -64,6 +64,22 @@ def _into(folder: int, part: str) -> int:
         return os.open(part, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
     except NotADirectoryError as error:  # so Linux says it of a link, too
         raise OSError(errno.ELOOP, _LINK) from error
+
+
+def _make_folder(path: Path, home: Path) -> None:
+    if not path.is_relative_to(home):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return
+    now = os.open(home, _FOLDER)
+    try:
+        for part in path.relative_to(home).parts:
+            with suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=now)
+            inner = _into(now, part)
+            os.close(now)
+            now = inner
+    finally:
+        os.close(now)
 
 
 def _set_mode(path: Path, mode: int, home: Path) -> None:

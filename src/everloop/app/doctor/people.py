@@ -8,7 +8,7 @@ from pathlib import Path
 from ...core.people import OWNER, Role
 from ...errors import VaultLocked
 from ...memory.built_in import is_installed
-from ...memory.skills.shelf import Requirements, SkillShelf
+from ...memory.skills.shelf import Requirements, SkillFolder, SkillShelf
 from ...ports.budgets import GUESTS, HOUSE
 from ...ports.doctor import Diagnosis
 from ...ports.memory import DOCUMENTS
@@ -25,6 +25,8 @@ LATE = 6 * 3600.0  # seconds
 COPIES = ("conflict", "sync-conflict", "conflicted copy")
 MARKS = ("<<<<<<< ", ">>>>>>> ")
 SHOWN = 3
+NO_HEAD = "the SKILL.md of {name} has no front matter: its first line alone says when to use it"
+HEAD = "Put three lines before it: ---, description: what it does and when to use it, and --- (docs/skills.md)"
 
 
 async def look_at_vault(patient: Patient) -> Sequence[Diagnosis]:
@@ -147,16 +149,27 @@ async def look_at_skills(patient: Patient) -> Sequence[Diagnosis]:
     env = environment(patient.environ, settings.tools.exec.env)
     needs = Requirements(has_program, frozenset(env), lambda name: name in patient.environ)
     shelf = SkillShelf(lambda who: installed_in(home, who), settings.skills.shared, needs)
-    rows = [each.row for each in await aside(shelf.of, OWNER, Role.OWNER, {})]
+    shelved = await aside(shelf.of, OWNER, Role.OWNER, {})
+    written = await aside(SkillFolder(workspace_of(settings, home) / "skills").skills)
     found = [
         advice(
-            f"the skill {row.name} cannot be used: {row.why}",
-            f"Install what is missing, or everloop skills remove {row.name}",
+            f"the skill {each.row.name} cannot be used: {each.row.why}",
+            f"Install what is missing, or everloop skills remove {each.row.name}",
         )
-        for row in rows
-        if row.source != "built-in" and row.state in ("missing", "wrong")
+        for each in shelved
+        if each.source != "built-in" and each.row.state in ("missing", "wrong")
     ]
-    return found_or_fine(found, f"{many(sum(row.state == 'available' for row in rows), 'skill')} at hand")
+    found += [
+        advice(
+            f"the skill {each.name} of the workspace cannot be used: {each.wrong}", "Correct it, or remove its folder"
+        )
+        for each in written.values()
+        if each.wrong
+    ]
+    bare = [each for each in (*(one.skill for one in shelved), *written.values()) if each.bare]
+    found += [advice(NO_HEAD.format(name=each.name), HEAD) for each in bare]
+    at_hand = sum(each.row.state == "available" for each in shelved) + sum(not each.wrong for each in written.values())
+    return found_or_fine(found, f"{many(at_hand, 'skill')} at hand")
 
 
 async def look_at_schedules(patient: Patient) -> Sequence[Diagnosis]:
@@ -220,7 +233,7 @@ CHECKS = (
     Check("held-changes", "changes of prompt files, memory and skills that wait for a person", look_at_held, "store"),
     Check("embedder", "how facts are found", look_at_embedder, "settings"),
     Check("consolidation", "conversations that have not become memory for long", look_at_consolidation, "store"),
-    Check("skills", "installed skills that lack a program or a variable", look_at_skills, "settings"),
+    Check("skills", "skills that lack a program, a variable or their front matter", look_at_skills, "settings"),
     Check("schedules", "schedules of people who are gone or blocked", look_at_schedules, "store"),
     Check("budgets", "budgets that are used up", look_at_budgets, "store"),
     Check("audit", "the audit is as it was written", look_at_audit, "store", 30),

@@ -71,6 +71,8 @@ def _cure_for(patient: Patient) -> str:
         return "See that the server runs and store.url is right; docs/postgres.md tells of TLS and poolers"
     if "is empty" in patient.unopened:
         return "Put a backup in its place; if nothing was ever in it, remove it, and the next start makes it"
+    if "is a folder" in patient.unopened:
+        return "Look into it first; a backup is brought back with everloop backup restore FILE"
     if "damaged" in patient.unopened:
         return RESTORE
     return f"See that you may read {patient.home / DATABASE} and what lies beside it, and that nothing holds it"
@@ -94,7 +96,7 @@ async def look_at_schema(patient: Patient) -> Sequence[Diagnosis]:
 
 async def look_at_pages(patient: Patient) -> Sequence[Diagnosis]:
     path = patient.home / DATABASE
-    if patient.chosen.store.url or not path.exists():
+    if patient.chosen.store.url or not path.is_file():
         return fine("there is no SQLite file")
     try:
         connection = onlooking.read_only(path)

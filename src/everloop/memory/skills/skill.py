@@ -20,7 +20,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 class Skill(Struct, frozen=True):
     """`always`: its whole text stands in prompts; else its description does. `bins` are programs and `env` variables
-    that it needs. `wrong` says what is wrong with it: then it is told to nobody."""
+    that it needs. `bare`: it has no frontmatter, and its first line stands for the description. `wrong` says what is
+    wrong with it: then it is told to nobody."""
 
     name: str
     description: str = ""
@@ -31,6 +32,7 @@ class Skill(Struct, frozen=True):
     always: bool = False
     bins: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    bare: bool = False
     wrong: str = ""
 
 
@@ -73,6 +75,7 @@ def _skill(folder: str, head: dict[str, Any], body: str) -> Skill:
         always=_switch(head.get("always")),
         bins=_checked(requires.get("bins"), "bins", _PROGRAM),
         env=_checked(requires.get("env"), "env", _VARIABLE),
+        bare=not head,
     )
 
 
