@@ -124,6 +124,20 @@ async def test_a_server_is_looked_at_and_then_set_up_with_its_secrets_in_the_vau
     assert (KEY in str((review, shown)), stand.fake.servers["files"].env["API_KEY"]) == (False, KEY)
 
 
+async def test_the_number_of_tools_is_the_number_of_tools_and_what_there_is_to_read_stands_beside_it(stand: Desk):
+    stand.fake.offers["files"] = offering(reading("list"), has_resources=True)
+    async with stand.open() as desk:
+        review = await desk.setup.review("files", FILES)
+        row = (await desk.add("files", FILES, review.pin)).server
+        only = (await desk.deny("files", ["list"])).server
+        none = (await desk.deny("files")).server
+    assert [each.tool for each in review.tools if each.is_tool] == ["list"]
+    assert (row.allowed, row.new, row.resources, row.todo) == (1, 0, "allowed", "")
+    assert (only.allowed, only.new, only.resources, only.todo) == (0, 1, "allowed", "")
+    assert (none.allowed, none.new, none.resources) == (0, 1, "new")
+    assert none.todo == "None of its tools is allowed: everloop mcp allow files"
+
+
 async def test_nothing_is_written_where_it_cannot_be_reached_or_offers_something_else_than_was_shown(stand: Desk):
     stand.fake.down["away"] = McpDown(f"away says: {KEY} is unknown")
     async with stand.open() as desk:

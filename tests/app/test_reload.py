@@ -43,6 +43,19 @@ async def test_a_program_answers_with_the_model_that_the_file_names_by_then(tmp_
     assert asked(model) == ["a", "b"]
 
 
+async def test_who_transcribes_and_who_reads_aloud_is_who_the_file_names_by_then(tmp_path: Path, model: ModelServer):
+    """A voice message is read before a turn begins, and an answer aloud when none does."""
+    write(tmp_path, model, "a")
+    async with open_desk(tmp_path) as desk:
+        before = await desk.voice.longest(), await desk.aloud.longest()
+        write(tmp_path, model, "a", '[voice]\nmodel = "custom/b"\nmax_seconds = 7\n[speech]\nmodel = "custom/b"')
+        after = await desk.voice.longest(), await desk.aloud.longest()
+        waiting = (await desk.live_settings.look()).waiting
+        await desk.live_settings.change({"voice": {"max_seconds": 8}, "speech": {"max_characters": 900}})
+        assert (before, after, waiting) == ((0, 0), (7, 5000), [])
+        assert (await desk.voice.longest(), await desk.aloud.longest()) == (8, 900)
+
+
 async def test_what_was_given_to_open_lies_over_the_file(tmp_path: Path, model: ModelServer):
     write(tmp_path, model, "a")
     given = {"agents": {"defaults": {"temperature": 0.5}}}

@@ -35,6 +35,20 @@ async def terminal(request: pytest.FixtureRequest, person: Person, model: ModelS
         yield terminal
 
 
+async def test_a_turn_that_a_kill_cut_off_is_seen_to_go_on(person: Person, model: ModelServer):
+    model.play(lambda shown: [Say("half "), Wait(model.gates["go"]), Say("whole")])
+    async with AtTerminal(person, "--plain") as killed:
+        await killed.sees("> ")
+        killed.type("hi")
+        await killed.sees("half ")
+    async with AtTerminal(person, "--plain") as again:
+        await again.sees("(finishing what was cut off)")
+        await again.sees("half ")
+        model.gates["go"].set()
+        await again.sees("whole")
+    assert again.raw.count(b"whole") == 1
+
+
 class TestSeveralLines:
     @pytest.mark.parametrize("text", ["one\ntwo", "one\ntwo\n", "one\n\n\ttwo\n\n", "/help\nis what I mean"])
     async def test_a_paste_is_one_message(self, model, terminal, text: str):

@@ -68,11 +68,13 @@ class LiveHouse:
         return await self.now.presets.for_titles() if self.now.presets else None
 
     async def transcriber(self) -> Transcriber | None:
-        """Who transcribes voice messages, if anyone does. Raises ModelMissing."""
+        """Who transcribes voice messages, which is done before their turn begins, if anyone. Raises ModelMissing."""
+        await self._follow()
         return await self.now.presets.transcriber() if self.now.presets else None
 
     async def speech_maker(self) -> SpeechMaker | None:
         """Who reads answers aloud, if anyone does. Raises ModelMissing."""
+        await self._follow()
         return await self.now.presets.speech_maker() if self.now.presets else None
 
     def names(self) -> list[str]:
@@ -83,11 +85,14 @@ class LiveHouse:
 
     async def brief(self, situation: Situation) -> Briefing:
         """A turn begins here, and so does what has changed."""
-        if self.now.missing or self._opened.files.is_stale(self._opened.store.running > 1):
-            await self.catch_up()
+        await self._follow()
         now = self.now
         is_usual = not now.personas.named and situation.terms is None and not situation.wish.name
         return await (now.usual if is_usual else now.briefer).brief(situation)
+
+    async def _follow(self) -> None:
+        if self.now.missing or self._opened.files.is_stale(self._opened.store.running > 1):
+            await self.catch_up()
 
     async def catch_up(self) -> None:
         """Take over what the settings say by now; where nobody can answer, look again at keys and servers, too."""
@@ -201,4 +206,6 @@ def taken_over(now: Settings, wanted: Settings) -> Settings:
         tools=replace(wanted.tools, exec=commands),
         users=wanted.users,
         memory=wanted.memory,
+        voice=wanted.voice,
+        speech=wanted.speech,
     )

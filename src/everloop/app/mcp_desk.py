@@ -5,26 +5,29 @@ Every other process sees the change.
 
 import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ..core.people import Role
 from ..core.tool import Effect
-from ..errors import EverloopError, McpDown
+from ..errors import EverloopError, McpDown, VaultLocked
 from ..ports.audit import line_of
-from ..ports.mcp import McpOffer, McpServer
+from ..ports.mcp import McpHealth, McpOffer, McpServer
 from ..ports.mcp_rows import McpRow, McpShown, McpToolRow
 from ..ports.tools import CallContext, Result
+from ..ports.vault import MCP_LOGIN
 from ..readings.visible import visible
 from ..settings import Settings
 from ..settings.mcp import McpServerSection
+from ..tools.mcp.kept_logins import LoginKeeper
 from .mcp import HouseMcp, pins_for
 from .mcp_login_hook import PATH
 from .mcp_servers import where_of, without_secrets_of
 from .mcp_setup import McpSetup, checked_effects, who
-from .mcp_tool_rows import TO_LOOK_AT, tool_rows
-from .mcp_tools import allowable, is_wanted
+from .mcp_tool_rows import TO_LOOK_AT, count_tools, tool_rows
+from .mcp_tools import RESOURCES, allowable, is_wanted
 from .opening import OpenHome
 
 TODO: Mapping[str, str] = {
@@ -80,19 +83,20 @@ class McpDesk:
         self._logins = logins
         self._page = page
         self._patience = patience
+        self._logged_out: set[str] = set()  # servers that want a login, though they have not been asked since
 
     async def is_there(self, name: str) -> bool:
         return name in (await self._sections())
 
     async def rows(self) -> list[McpRow]:
         """Raises SettingsError, StoreError."""
-        return [self._row(name, section) for name, section in (await self._sections()).items()]
+        return [await self._row(name, section) for name, section in (await self._sections()).items()]
 
     async def show(self, name: str) -> McpShown:
         """As far as it is known here. Raises EverloopError."""
         section, offer = await self._section(name), self._mcp.offers.get(name) or McpOffer()
         said = [visible(each) for each in (offer.title, offer.version, offer.protocol, offer.instructions)]
-        return McpShown(self._row(name, section), self._tools(name), *said)
+        return McpShown(await self._row(name, section), self._tools(name), *said)
 
     async def look(self, name: str) -> McpShown:
         """Ask it what it offers now. Raises EverloopError."""
@@ -203,6 +207,7 @@ class McpDesk:
         """Whether there was a login. Raises EverloopError."""
         gone = await self._logins().log_out(name)
         if gone:
+            self._logged_out.add(name)
             await self._home.store.note(line_of("mcp.logout", name))
         if name in self._mcp.servers:
             await self._mcp.client.end(name)
@@ -228,11 +233,11 @@ class McpDesk:
             raise EverloopError(f"the MCP server {name} is switched off in the settings")
         raise EverloopError(self._mcp.wrong.get(name) or f"the MCP server {name} is not followed yet; try again")
 
-    def _row(self, name: str, section: McpServerSection) -> McpRow:
+    async def _row(self, name: str, section: McpServerSection) -> McpRow:
         health, tools = self._mcp.health(name), self._tools(name)
-        allowed = sum(each.state == "allowed" for each in tools)
-        changed = sum(each.state in TO_LOOK_AT for each in tools)
-        todo = TODO.get(health.state, LOOK_AGAIN if changed else "" if allowed else NONE_ALLOWED)
+        states = {each.tool: each.state for each in tools}
+        changed = any(state in TO_LOOK_AT for state in states.values())
+        todo = TODO.get(health.state, LOOK_AGAIN if changed else "" if "allowed" in states.values() else NONE_ALLOWED)
         server = self._mcp.servers.get(name)
         return McpRow(
             name=name,
@@ -243,15 +248,30 @@ class McpDesk:
             todo=todo.format(name=name),
             since=health.since,
             restarts=health.restarts,
-            allowed=allowed,
-            changed=changed,
-            new=sum(each.state == "new" for each in tools),
+            allowed=count_tools(tools, "allowed"),
+            changed=count_tools(tools, *TO_LOOK_AT),
+            new=count_tools(tools, "new"),
+            resources=states.get(RESOURCES),
+            login=await self._login_to(server, health) if server and server.transport != "stdio" else (),
             permission=server.permission.name.lower() if server else section.permission,
             network=section.network,
             workspace=section.workspace,
             sandbox=section.sandbox,
             is_known=name in self._mcp.offers,
         )
+
+    async def _login_to(self, server: McpServer, health: McpHealth) -> tuple[Literal["kept", "wanted"], ...]:
+        """A server that has asked for one is remembered in the vault, without anything that lets us in."""
+        box = f"{MCP_LOGIN}{server.name}"
+        if box not in await self._home.vault.kept():
+            return ("wanted",) if health.state == "login" or server.name in self._logged_out else ()
+        try:
+            login = await LoginKeeper(server.name, server.url, self._home.vault, time.time).read()
+        except VaultLocked:
+            return ("kept",)  # it can be forgotten all the same
+        if login is None or not login.access:
+            return ("wanted",)
+        return ("kept", "wanted") if health.state == "login" else ("kept",)
 
     def _tools(self, name: str) -> list[McpToolRow]:
         server, mcp = self._mcp.servers.get(name), self._mcp

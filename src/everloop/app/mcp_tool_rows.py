@@ -1,7 +1,7 @@
 """The tools of an MCP server as people see them: what was allowed, and what the server says by now."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core.tool import Effect
@@ -12,6 +12,11 @@ from .mcp_tools import RESOURCES, OfferedTools, allowable, effect_of, is_wanted
 
 BESIDE = {RESOURCES: "Read what it offers to be read, with the tool mcp_resources."}
 TO_LOOK_AT: tuple[McpToolState, ...] = ("changed", "setup")
+
+
+def count_tools(rows: Sequence[McpToolRow], *states: McpToolState) -> int:
+    """How many are so, without what stands beside the tools."""
+    return sum(each.state in states and each.is_tool for each in rows)
 
 
 def tool_rows(server: McpServer, pins: list[McpPin], offer: McpOffer | None, offered: OfferedTools) -> list[McpToolRow]:

@@ -57,13 +57,14 @@ class Here(Struct, frozen=True):
             withdraws=False,  # who has been shown a question and goes on says so there
         )
 
-    async def follow(self) -> AsyncIterator[Event]:
-        """What goes on in the conversation that is here now, to the end of its turn. Raises TurnFailed."""
+    async def follow(self, questions: Questions) -> AsyncIterator[Event]:
+        """What goes on in the conversation that is here now, to the end of its turn; what it waits for is asked. Raises
+        TurnFailed."""
         row = await self.agent.store.session(self.session)
         if row is None or not await self.agent.store.unfinished(row.id):
             return
         with self.agent.events(row.id) as feed:
-            ending = asyncio.ensure_future(self.agent.finish(self.session))  # which another process may bring about
+            ending = asyncio.ensure_future(self._finish(questions))  # which another process may bring about
             ending.add_done_callback(lambda _: feed.end())
             try:
                 async for event in feed:
@@ -75,6 +76,15 @@ class Here(Struct, frozen=True):
                         return
             finally:
                 ending.cancel()
+
+    async def _finish(self, questions: Questions) -> None:
+        await self.agent.finish(self.session)
+        while sys.stdin.isatty() and (waiting := await self.waiting_calls()) and await questions.settle(waiting):
+            await self.agent.finish(self.session)
+
+    async def waiting_calls(self) -> list[Approval]:
+        """What is asked about files can wait until the turn is over."""
+        return [each for each in await self.agent.approvals(self.session) if not each.held]
 
     def questions(self) -> Questions:
         return Questions(self.agent, self.session, self.lines, self.terminal)

@@ -132,7 +132,11 @@ def _as_sentence(text: str) -> str:
 
 def _row(each: McpRow) -> tuple[str, ...]:
     counts = (str(each.allowed), str(each.changed), str(each.new) if each.is_known else "?")
-    return each.name, STATES[each.state], *counts, each.permission, each.where
+    return each.name, _state(each), *counts, each.permission, each.where
+
+
+def _state(row: McpRow) -> str:
+    return f"{STATES[row.state]}, logged in" if row.login == ("kept",) else STATES[row.state]
 
 
 def _shown_text(shown: McpShown) -> str:
@@ -141,7 +145,7 @@ def _shown_text(shown: McpShown) -> str:
     reach = f", reaching {', '.join(row.network)}" if row.network else ""
     seen = ", with your workspace" if row.workspace else ""
     lines = [
-        f"{row.name}: {STATES[row.state]}, for {row.permission}s",
+        f"{row.name}: {_state(row)}, for {row.permission}s",
         f"{row.transport}: {row.where}{reach}{seen}{confined}",
     ]
     lines += (
@@ -201,7 +205,8 @@ async def _test(name: str, tool: str, args: dict[str, Any], terminal: Terminal) 
     async with open_mcp_desk() as desk:
         if not tool:
             shown = await desk.look(name)
-            terminal.answer(f"{name} answers. Its tools: {', '.join(in_one_line(each.tool) for each in shown.tools)}")
+            tools = ", ".join(in_one_line(each.tool) for each in shown.tools if each.is_tool)
+            terminal.answer(f"{name} answers. Its tools: {tools or 'none'}")
             return 0
         result = await desk.test(name, tool, args)
     told = result if isinstance(result, Shown) else Shown(result)

@@ -184,8 +184,10 @@ def _show(review: McpReview, terminal: Terminal) -> None:
 
 
 def _and_allow(review: McpReview) -> str:
-    wanted = sum(each.state == "new" for each in review.tools)
-    return f" and allow {'this tool' if wanted == 1 else f'these {wanted} tools'}" if wanted else ""
+    fresh = [each.is_tool for each in review.tools if each.state == "new"]
+    tools = {0: "", 1: "this tool"}.get(sum(fresh), f"these {sum(fresh)} tools")
+    wanted = " and ".join(filter(None, (tools, "" if all(fresh) else "what it has to read")))
+    return f" and allow {wanted}" if wanted else ""
 
 
 def _allowed(number: int) -> str:

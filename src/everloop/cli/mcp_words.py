@@ -41,10 +41,14 @@ NOBODY_ASKED = "this is asked at a terminal, in a script say --yes: {}"
 
 def tools_table(tools: Sequence[McpToolRow]) -> str:
     rows = [
-        (in_one_line(each.tool)[:60], each.effect.value, hints(each), in_one_line(each.description)[:80])
-        for each in tools
+        (tool_name(each)[:60], each.effect.value, hints(each), in_one_line(each.description)[:80]) for each in tools
     ]
     return table(("TOOL", "EFFECT", "IT SAYS ITSELF", "DESCRIPTION"), rows)
+
+
+def tool_name(tool: McpToolRow) -> str:
+    name = in_one_line(tool.tool)
+    return name if tool.is_tool else f"what it has to read ({name})"
 
 
 def hints(tool: McpToolRow) -> str:
@@ -56,7 +60,7 @@ def tool_lines(tool: McpToolRow) -> list[str]:
     """All that is to be seen before somebody allows it."""
     name = f" ({tool.name})" if tool.name else ""
     used = f", used {tool.used} time(s)" if tool.used else ""
-    lines = [f"{in_one_line(tool.tool)}{name}: {TOOL_STATES[tool.state]}, {tool.effect.value}{used}"]
+    lines = [f"{tool_name(tool)}{name}: {TOOL_STATES[tool.state]}, {tool.effect.value}{used}"]
     lines += [f"  it says itself: {hints(tool)}"] if tool.hints else []
     lines += [f"  {line}" for line in visible(tool.description).splitlines()]
     if tool.difference:

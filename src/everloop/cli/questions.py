@@ -14,7 +14,7 @@ from ..readings.questions import answers_to, asked_of, chosen, offered_of
 from .chat.front import Display, TypedLines
 from .times import clock
 
-YES, NO = ("y", "yes"), ("", "n", "no")
+YES, NO = ("y", "yes"), ("", "n", "no", "/deny")  # without a name it is this call
 HOW = "y allows it once, n (or nothing) does not."
 
 
@@ -30,10 +30,14 @@ class Questions:
         self._put: set[str] = set()
         self._passed: set[str] = set()  # what someone has gone on without
 
-    async def put(self, approvals: Sequence[Approval]) -> None:
-        """Ask, and come back when all are answered or someone has gone on without them."""
-        self._put.update(each.id for each in approvals)
-        await self._ask(approvals)
+    async def settle(self, approvals: Sequence[Approval]) -> bool:
+        """Ask what was not asked yet, and come back when all is answered or someone has gone on without it. Whether
+        there was anything to ask."""
+        self.ask(approvals)
+        asking = [each for each in self._asking if not each.done()]
+        if asking:
+            await asyncio.wait(asking)
+        return bool(asking)
 
     def ask(self, approvals: Sequence[Approval]) -> None:
         """Begin to ask, beside whatever else happens: the turn may be stopped meanwhile. Each is put once."""
@@ -103,7 +107,7 @@ class Questions:
         answer = (await self._lines.ask("Allow it? [y/N] ", answers_to(approval)) or "").strip()
         word, *rest = answer.split() or [""]
         try:
-            if command_in(answer):  # which is understood whatever else goes on
+            if command_in(answer) and answer not in NO:  # which is understood whatever else goes on
                 self._terminal.tell((await self._agent.ask(answer, self._session, author=OWNER)).content)
                 return not await self._waits(approval)
             if answer.lower() in YES + NO:

@@ -28,10 +28,16 @@ class McpToolRow(Struct, frozen=True, kw_only=True):
     used: int = 0
     last_used: float = 0.0
 
+    @property
+    def is_tool(self) -> bool:
+        """What else a server has is allowed as tools are, under names that no tool has."""
+        return not self.tool.startswith("@")
+
 
 class McpRow(Struct, frozen=True, kw_only=True):
     """A server: how it is reached (`where`, without secrets), how it stands, and how many of its tools are allowed,
-    have to be looked at again, or are new."""
+    have to be looked at again, or are new. `resources` is how that stands which it has to be read, `login` whether one
+    is kept or `wanted`: by a server that has asked for one, or refuses the one that there is."""
 
     name: str
     transport: McpTransport
@@ -44,6 +50,8 @@ class McpRow(Struct, frozen=True, kw_only=True):
     allowed: int = 0
     changed: int = 0
     new: int = 0
+    resources: McpToolState | None = None
+    login: tuple[Literal["kept", "wanted"], ...] = ()
     permission: str = "owner"
     network: tuple[str, ...] = ()
     workspace: bool = False

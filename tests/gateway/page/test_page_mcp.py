@@ -9,6 +9,7 @@ import pytest
 from everloop.testing import ScriptedModel
 from tests.fake_mcp import FakeMcp, described, offering, reading
 from tests.gateway.page.walk import staged, walked_at
+from tests.tools.mcp.authorization import guarded_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -83,3 +84,32 @@ async def test_the_owner_adds_a_server_sees_what_changes_allows_tries_and_remove
     assert (states, outside, KEY in content, KEY in written) == (["changed", "gone", "new"], 0, False, False)
     assert 'args = ["a b"]' in written
     assert fake.called == [("files", "list", {"path": "a"})]
+
+
+@walked_at(390, 1440)
+async def test_the_owner_logs_in_to_a_server_that_wants_it_and_out_again(browser: Any, tmp_path: Path, width: int):
+    """There is a button for what can be done, and for nothing else."""
+    buttons = "[...document.querySelectorAll('article[data-mcp] > .row > button')].map((b) => b.textContent)"
+    async with guarded_server() as place:
+        (tmp_path / "config.toml").write_text(f'[tools.mcp_servers.notes]\nurl = "{place.url}"\n')
+        async with staged(browser, tmp_path, width=width, given={"provider": ScriptedModel([])}) as stage:
+            page = stage.page
+            await stage.log_in()
+            await page.goto(f"{stage.url}/#/settings/mcp")
+            await page.wait_for_selector("article[data-mcp=notes] .state[data-state=login]")
+            asked = await page.evaluate(buttons)
+            await shot(page, f"mcp-login-{width}")
+            async with page.expect_popup() as opened:
+                await page.get_by_role("button", name="Log in to notes").click()
+            there = await opened.value
+            await there.get_by_text("You are logged in to notes").wait_for()
+            await there.close()
+            await page.get_by_role("button", name="Ask notes again what it offers").click()
+            await page.wait_for_selector("article[data-mcp=notes] .facts :text('3 tools allowed')")
+            kept = await page.evaluate(buttons)
+            await shot(page, f"mcp-logged-in-{width}")
+            await page.get_by_role("button", name="Log out of notes").click()
+            await page.get_by_role("button", name="Log in to notes").wait_for()
+            left = await page.evaluate(buttons)
+    assert asked == left == ["Ask it again", "Log in", "Remove"]
+    assert kept == ["Ask it again", "Log out", "Remove"]

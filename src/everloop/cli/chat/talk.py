@@ -15,7 +15,6 @@ from ..here import (
     Here,
     ask,
     ask_about_files,
-    catch_up,
     finish,
     is_answer,
     minding,
@@ -28,6 +27,7 @@ from ..questions import Questions
 from ..times import clock
 
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
+CUT_OFF = "(finishing what was cut off)"
 GO_ON = '(say "go on" to have the rest)'
 AGAIN = "(Ctrl-C once more leaves, and so does Ctrl-D)"
 TAKEN = {
@@ -48,12 +48,13 @@ async def chat(here: Here, first: Reading | None) -> int:
     """`first` is the first line of a pipe. Raises KeyboardInterrupt for whoever leaves by Ctrl-C."""
     if sys.stdin.isatty():
         await _greet(here)
+    talk = Chat(here)
     with here.lines:
         if first is None or not await _begins_with_command(first):
-            await finish(here)
+            await talk.finish(CUT_OFF)
             await show_unshown(here, here.terminal.answer, questions=not sys.stdin.isatty())
-            await _ask_what_waits(here)
-        return await Chat(here).talk(first)
+            await talk.ask_what_waits()
+        return await talk.talk(first)
 
 
 async def _greet(here: Here) -> None:
@@ -65,15 +66,6 @@ async def _greet(here: Here) -> None:
     for old in await agent.store.conversations(OWNER, id=row.id, archived=True) if row else ():
         many = f"{old.messages} messages, the last {clock(old.active)}"
         terminal.note(f"Going on with “{in_one_line(old.title)}” ({many}); /new begins afresh.")
-
-
-async def _ask_what_waits(here: Here) -> None:
-    """Put to whoever sits here the questions that an earlier chat has left, and go on with what waited for them."""
-    waiting = [each for each in await here.agent.approvals(here.session) if not each.held]
-    if waiting and sys.stdin.isatty():
-        async with stopping(here), here.questions() as questions:
-            await questions.put(waiting)
-        await catch_up(here, here.terminal.answer)
 
 
 async def _begins_with_command(first: Reading) -> bool:
@@ -136,12 +128,33 @@ class Chat:
         if command_in(line) == "/fg":
             await self._go_on()
         if is_answer(line):
-            await catch_up(here, here.terminal.answer)
+            await self._catch_up()
         if not command_in(line) and (instead := await ask_about_files(here)):
             self._next.insert(0, instead)
 
+    async def ask_what_waits(self) -> None:
+        """Put to whoever sits here the questions that an earlier chat has left, and go on with what waited for them."""
+        here = self._here
+        if sys.stdin.isatty() and await here.waiting_calls():
+            await self._go_on()
+            await self._catch_up()
+
+    async def finish(self, note: str = "") -> None:
+        """Let a turn from before go on to its end. Whoever sits here sees it, and may steer it, as any turn."""
+        here = self._here
+        row = await here.agent.store.session(here.session)
+        if sys.stdin.isatty() and row and await here.agent.store.unfinished(row.id) and not await here.waiting_calls():
+            if note:
+                here.terminal.note(note)
+            await self._go_on()
+        await finish(here)
+
+    async def _catch_up(self) -> None:
+        await self.finish()
+        await show_unshown(self._here, self._here.terminal.answer)
+
     async def _go_on(self) -> None:
-        """With what was taken back from the background: if it still runs, it is shown from here on."""
+        """With a turn that has begun before: if it still runs, it is shown from here on."""
         here = self._here
         async with stopping(here), here.questions() as questions, minding(here, questions):
             meanwhile = Meanwhile(here, self._known, questions, self._fail)
@@ -214,7 +227,7 @@ class Meanwhile:
 
     async def go_on(self) -> None:
         with self._here.lines.listening(self._take, self._here.terminal):
-            await self._exchange.go_on_with(self._here.follow())
+            await self._exchange.go_on_with(self._here.follow(self._questions))
             if self._commands:
                 await asyncio.wait(self._commands)
 

@@ -73,7 +73,8 @@ export class McpAdding {
   }
 
   show(review, asked) {
-    const wanted = review.tools.filter((tool) => tool.state === "new").length;
+    const fresh = review.tools.filter((tool) => tool.state === "new");
+    const wanted = fresh.filter((tool) => !tool.tool.startsWith("@")).length; // what it has to read is no tool
     const wrong = h("p.wrong", { role: "alert" });
     const keep = async (event) => {
       const button = event.currentTarget;
@@ -85,7 +86,7 @@ export class McpAdding {
         await this.done();
       } catch (error) { wrong.textContent = error.message; button.disabled = false; }
     };
-    const button = h("button.primary", { type: "button", onclick: keep }, told.keep(wanted));
+    const button = h("button.primary", { type: "button", onclick: keep }, told.keep(wanted, fresh.length > wanted));
     this.node.replaceChildren(h("article.tile.mcp-review", { "data-review": review.name, role: "region", "aria-label": told.offers(review.name) },
       h("b", {}, told.offers(review.name)), h("code.where", {}, review.where), review.title && h("small", { dir: "auto" }, told.calls(review.title, review.version)),
       review.secrets.length > 0 && h("small", {}, told.vault(review.secrets.join(", "))),

@@ -12,7 +12,7 @@ const hinted = (tool) => Object.entries(tool.hints).map(([hint, value]) => told.
 
 /** All that is to be seen before somebody allows it. */
 export const toolFacts = (tool) => [
-  h("div.row.spread", {}, h("code", {}, tool.tool), h("span.state", { "data-state": tool.state }, told.toolStates[tool.state])),
+  h("div.row.spread", {}, h("code", {}, tool.tool.startsWith("@") ? told.readable(tool.tool) : tool.tool), h("span.state", { "data-state": tool.state }, told.toolStates[tool.state])),
   h("ul.facts", {}, [told.effects[tool.effect], hinted(tool) && told.hinted(hinted(tool)), tool.used > 0 && told.used(tool.used)].filter(Boolean).map((text) => h("li", {}, text))),
   tool.description && h("p", { dir: "auto" }, tool.description),
   tool.difference && h("pre", { tabindex: "0", role: "region", "aria-label": told.difference(tool.tool) }, highlight(tool.difference, "diff")),

@@ -34,7 +34,7 @@ export class McpPage {
 
   tile(each) {
     const todo = told.todo[each.state];
-    const facts = [told.counts(each.allowed, each.changed, each.new), told.forRole(each.permission), each.network.length > 0 && told.reaches(each.network.join(", ")), each.workspace && told.workspace, !each.sandbox && told.unconfined,
+    const facts = [told.counts(each.allowed, each.changed, each.new), each.resources && told.resources(told.toolStates[each.resources]), each.login.includes("kept") && told.loggedIn, told.forRole(each.permission), each.network.length > 0 && told.reaches(each.network.join(", ")), each.workspace && told.workspace, !each.sandbox && told.unconfined,
       each.since > 0 && told.since(moment(each.since)), each.restarts > 0 && told.restarts(each.restarts)];
     return h("article.tile", { "data-mcp": each.name },
       h("div.row.spread", {}, h("b", {}, each.name), h("span.state", { "data-state": each.state }, told.states[each.state])),
@@ -43,8 +43,8 @@ export class McpPage {
       !["wrong", "off"].includes(each.state) && this.tools(each),
       this.isOwner && h("div.row", {},
         !["wrong", "off"].includes(each.state) && h("button.small", { type: "button", "aria-label": told.askNamed(each.name), onclick: (event) => this.restart(each, event.currentTarget) }, told.ask),
-        each.transport !== "stdio" && each.state !== "wrong" && h("button.small", { type: "button", "aria-label": told.logInNamed(each.name), onclick: () => this.logIn(each) }, told.logIn),
-        each.transport !== "stdio" && each.state !== "wrong" && h("button.small", { type: "button", "aria-label": told.logOutNamed(each.name), onclick: () => this.logOut(each) }, told.logOut),
+        each.login.includes("wanted") && h("button.small", { type: "button", "aria-label": told.logInNamed(each.name), onclick: () => this.logIn(each) }, told.logIn),
+        each.login.includes("kept") && h("button.small", { type: "button", "aria-label": told.logOutNamed(each.name), onclick: () => this.logOut(each) }, told.logOut),
         h("button.small", { type: "button", "aria-label": told.removeNamed(each.name), onclick: () => this.forget(each) }, told.remove)));
   }
 

@@ -11,7 +11,8 @@ export const told = spoken({
   states: { off: "off", wrong: "wrong", idle: "not running", starting: "starting", running: "running", waiting: "failing", login: "needs a login" },
   todo: { off: "It is switched off in the settings.", wrong: "Mend it in the settings file, or set it up anew.", login: "Log in to use it.", waiting: "It is tried again by itself, less and less often.", idle: "It is started when one of its tools is first called." },
   since: (text) => `since ${text}`, restarts: (number) => many(number, "restart", "restarts"), forRole: (role) => `for ${roles[role]}`, reaches: (hosts) => `reaches ${hosts}`, workspace: "sees your workspace", unconfined: "runs without a sandbox",
-  counts: (allowed, changed, added) => [`${allowed} allowed`, changed && `${changed} changed`, added && `${added} new`].filter(Boolean).join(", "),
+  readable: (name) => `what it has to read (${name})`, resources: (state) => `what it has to read: ${state}`, loggedIn: "a login is kept",
+  counts: (allowed, changed, added) => [`${many(allowed, "tool", "tools")} allowed`, changed && `${changed} changed`, added && `${added} new`].filter(Boolean).join(", "),
   tools: "Tools", toolsOf: (name) => `Tools of ${name}`,
   toolStates: { allowed: "allowed", changed: "changed since it was allowed", setup: "the server is set up otherwise", gone: "gone", new: "not allowed", hidden: "left out by the settings", collides: "has the name of another tool" },
   effects: { read: "read: changes nothing", idempotent: "idempotent: may be repeated", unsafe: "unsafe: never repeated unasked" }, effectOf: (name) => `Effect of ${name}`,
@@ -24,5 +25,5 @@ export const told = spoken({
   add: "Add a server", addText: "A command runs here in the sandbox; an address is spoken with over HTTP. It is looked at first, and nothing is kept until you have seen its tools.",
   name: "Name", kind: "Kind", command: "A command", address: "An address", commandLine: "Command, with its arguments", url: "Address", env: "Variables, one KEY=VALUE in each line", headers: "HTTP headers, one Name: value in each line", network: "Hosts that it may reach, separated by spaces", seesWorkspace: "Let it see your workspace", permission: "Who may use it", roles,
   secret: "Keys and tokens go to the vault and are never shown again.", look: "Look at it", looking: "Looking …", install: "Fetch it?", fetch: "Fetch it", cancel: "Cancel",
-  offers: (name) => `What ${name} offers`, calls: (title, version) => `It calls itself ${title} ${version}`, loginFirst: "It wants a login before it tells what it offers.", keep: (number) => (number ? `Set it up and allow ${many(number, "tool", "tools")}` : "Set it up"), kept: (name) => `${name} is set up.`, vault: (names) => `Kept in the vault: ${names}`, badLine: (line) => `“${line}” is not understood; write a name and its value.`,
+  offers: (name) => `What ${name} offers`, calls: (title, version) => `It calls itself ${title} ${version}`, loginFirst: "It wants a login before it tells what it offers.", keep: (number, reads) => (number ? `Set it up and allow ${many(number, "tool", "tools")}` : reads ? "Set it up and allow what it has to read" : "Set it up"), kept: (name) => `${name} is set up.`, vault: (names) => `Kept in the vault: ${names}`, badLine: (line) => `“${line}” is not understood; write a name and its value.`,
 });
