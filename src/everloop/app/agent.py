@@ -14,7 +14,7 @@ from ..core.mail import Address, Inbound, Outbound, Said, Stop, reply_key
 from ..core.message import Part, text_of
 from ..core.people import OWNER
 from ..core.turn import Finished
-from ..errors import Fenced, MailRefused, NoFile, TurnFailed
+from ..errors import EverloopError, Fenced, MailRefused, NoFile, TurnFailed
 from ..ports import Feed, FileRecord
 from ..ports.channel import traits_of
 from ..ports.events import Answer as Answer
@@ -34,6 +34,7 @@ PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
 WAITS = "a question waits in {} and has to be answered first (see: everloop approvals)"
 
 Again = Callable[[], Awaitable[Inbound | None]]
+Admit = Callable[[], Awaitable[None]]
 
 
 class Agent(HeldHouse):
@@ -136,41 +137,45 @@ class Agent(HeldHouse):
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:
-            async for seen in events:
-                if seen is not None and not isinstance(seen, LetterTaken):
-                    yield seen
+            async for together in events:
+                for seen in together:
+                    if not isinstance(seen, LetterTaken):
+                        yield seen
 
     async def watch(
-        self, inbound: Inbound, again: Again | None = None, beat: float = 0.0
-    ) -> AsyncGenerator[Event | None]:
+        self, inbound: Inbound, again: Again | None = None, beat: float = 0.0, admit: Admit | None = None
+    ) -> AsyncGenerator[Sequence[Event]]:
         """As `stream`, for a letter that is already written: from LetterTaken, when it is committed, to AnswerGiven.
 
-        `again` is asked as `answering` does; with `beat`, None comes whenever nothing has come for so many seconds.
+        What has come together is told together, and the answer with the end of its turn. `again` and `admit` are asked
+        as `answering` does; with `beat`, nothing at all is told whenever nothing has come for so many seconds.
         """
         session = str(inbound.address)
         with self._askers.asking(session) as asker:
-            followed = await self._follow(inbound, session, again)
+            followed = await self._follow(inbound, session, again, admit)
             receipt, feed = followed.receipt, followed.feed
             asker.mail = lambda: receipt.id
             try:
-                yield LetterTaken(receipt.thread, 0, receipt.id)
-                is_over = False
-                while not is_over and (events := await feed.next_ones(beat)) is not None:
-                    if not events:
-                        yield None
-                    for event in events:
-                        yield event
-                        if is_over := isinstance(event, TurnEnded) and receipt.id in event.finished.mails:
-                            break  # what follows belongs to the next turn
-                answer, key = await followed.answer()
+                yield (LetterTaken(receipt.thread, 0, receipt.id),)
+                last: Sequence[Event] = ()
+                while not last and (events := await feed.next_ones(beat)) is not None:
+                    last = _until_over(events, receipt.id)
+                    if not last:
+                        yield events
+                try:
+                    answer, key = await followed.answer()
+                except EverloopError:
+                    if last:
+                        yield last
+                    raise
             finally:
                 feed.close()
                 followed.ending.cancel()
-            yield AnswerGiven(receipt.thread, 0, answer)
+            yield (*last, AnswerGiven(receipt.thread, 0, answer))
             self.note_shown(key, receipt.id)  # whoever came back for more has shown it
             asker.has_it = True
 
-    async def _follow(self, inbound: Inbound, session: str, again: Again | None) -> "_Followed":
+    async def _follow(self, inbound: Inbound, session: str, again: Again | None, admit: Admit | None) -> "_Followed":
         """Take a letter, and listen before anything is told of its turn. Whoever calls this closes the feed."""
         if not self._may_wait(inbound, session) and (begun := self._inbox.begin(inbound, asked=False)):
             feed = self._bus.subscribe(begun.thread)  # it has not begun to run yet
@@ -182,12 +187,16 @@ class Agent(HeldHouse):
             if receipt is not None:
                 return _Followed(receipt, feed, begun.finished, partial(self._begun, begun, session))
             feed.close()
-        receipt, inbound = await self._take(inbound, again)  # which wakes nobody before we listen
+        receipt, inbound = await self._take(inbound, again, admit)  # which wakes nobody before we listen
         feed = self._bus.subscribe(receipt.thread)
         ending = asyncio.ensure_future(self._answer(receipt, inbound, str(inbound.address)))
         return _Followed(receipt, feed, ending, lambda: ending)
 
-    async def _take(self, inbound: Inbound, again: Again | None = None) -> tuple[Receipt, Inbound]:
+    async def _take(
+        self, inbound: Inbound, again: Again | None = None, admit: Admit | None = None
+    ) -> tuple[Receipt, Inbound]:
+        if admit is not None:
+            await admit()
         try:
             receipt = await self._inbox.take(inbound, express=False)
         except MailRefused:
@@ -368,6 +377,14 @@ class Agent(HeldHouse):
     def note_shown(self, key: str, mail: int = 0) -> None:
         """Whoever waited has the answer; saying so to the store is in no hurry. `mail` is the letter of theirs."""
         self._shown.note(key, mail)
+
+
+def _until_over(events: Sequence[Event], mail: int) -> Sequence[Event]:
+    """Those up to the end of the turn that took this letter, for what follows belongs to the next; none before that."""
+    for count, event in enumerate(events, 1):
+        if isinstance(event, TurnEnded) and mail in event.finished.mails:
+            return [*events][:count]
+    return ()
 
 
 class _Followed:

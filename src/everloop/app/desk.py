@@ -22,7 +22,7 @@ from ..runtime.deletions import Deletions
 from ..runtime.membership import Membership
 from ..runtime.sessions import Sessions
 from ..settings import without_secrets
-from .agent import Again, Agent
+from .agent import Admit, Again, Agent
 from .build import Built
 from .house import House
 from .log_tail import LogFollower
@@ -213,19 +213,24 @@ class GatewayDesk(Agent):
         return zipped(export.files(person, now), now)
 
     @asynccontextmanager
-    async def answering(self, inbound: Inbound, again: Again | None = None) -> AsyncIterator[Answer]:
+    async def answering(
+        self, inbound: Inbound, again: Again | None = None, admit: Admit | None = None
+    ) -> AsyncIterator[Answer]:
         """As `answer`, for someone who may have gone when it comes: it counts as given when the block ends well.
 
         `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
+        `admit` is asked before it is posted, but not where it begins a turn of a session that is there and its owner's.
         """
         session = str(inbound.address)
         with self._askers.asking(session) as asker:
-            answer, key = await self._asked(inbound, session, again, asker)
+            answer, key = await self._asked(inbound, session, again, admit, asker)
             yield answer
             self.note_shown(key, asker.mail())
             asker.has_it = True
 
-    async def _asked(self, inbound: Inbound, session: str, again: Again | None, asker: Asker) -> tuple[Answer, str]:
+    async def _asked(
+        self, inbound: Inbound, session: str, again: Again | None, admit: Admit | None, asker: Asker
+    ) -> tuple[Answer, str]:
         """The answer to a letter, and its key in the outbox."""
         if not self._may_wait(inbound, session) and (begun := self._inbox.begin(inbound, asked=False)):
             asker.mail = lambda: begun.mail
@@ -233,7 +238,7 @@ class GatewayDesk(Agent):
                 return await self._begun(begun, session)
             except Fenced:  # it has to go through the inbox
                 pass
-        receipt, inbound = await self._take(inbound, again)
+        receipt, inbound = await self._take(inbound, again, admit)
         asker.mail = lambda: receipt.id
         return await self._answer(receipt, inbound, str(inbound.address))
 

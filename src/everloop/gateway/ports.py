@@ -40,6 +40,7 @@ from ..ports.tasks import Tasks
 from ..ports.tools import Result
 
 Again = Callable[[], Awaitable[Inbound | None]]
+Admit = Callable[[], Awaitable[None]]  # raises what the client is to be told
 
 
 class LetterStore(Log, Mailroom, Arrivals, Archive, Directory, Protocol):
@@ -216,15 +217,21 @@ class TurnAgent(Protocol):
         """Of every channel that is known here, by its name."""
         ...
 
-    def answering(self, inbound: Inbound, again: Again | None = None) -> AbstractAsyncContextManager[Answer]:
+    def answering(
+        self, inbound: Inbound, again: Again | None = None, admit: Admit | None = None
+    ) -> AbstractAsyncContextManager[Answer]:
         """The answer; it counts as given when the block ends well. `again` is asked when this letter has come before:
-        for another letter in its place, or None to go on with that one. Raises TurnFailed, MailRefused, StoreError.
+        for another letter in its place, or None to go on with that one. `admit` is asked before it is posted, but not
+        where it begins a turn of a session that is there and its owner's. Raises TurnFailed, MailRefused, StoreError.
         """
         ...
 
-    def watch(self, inbound: Inbound, again: Again | None = None, beat: float = 0.0) -> AsyncGenerator[Event | None]:
-        """The events of a turn, from LetterTaken to AnswerGiven; None whenever nothing has come for `beat` seconds.
-        Whoever asks for more after the last has given it. Raises what `answering` raises.
+    def watch(
+        self, inbound: Inbound, again: Again | None = None, beat: float = 0.0, admit: Admit | None = None
+    ) -> AsyncGenerator[Sequence[Event]]:
+        """The events of a turn, from LetterTaken to AnswerGiven, those together that have come together; none at all
+        whenever nothing has come for `beat` seconds. Whoever asks for more after the last has given it. Raises what
+        `answering` raises.
         """
         ...
 

@@ -14,6 +14,7 @@ The contract for handlers (what other files of this room may count on):
 """
 
 import asyncio
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -213,8 +214,11 @@ def _see(path: str) -> web.Response:
 
 
 def _principal(known: Known | None, kind: str) -> Principal | None:
-    if known is None:
-        return None
+    return None if known is None else _principal_of(known, kind)
+
+
+@lru_cache(256)  # by what the store has just said, so nothing of it is older than that
+def _principal_of(known: Known, kind: str) -> Principal:
     return Principal(
         user=known.owner,
         role=role_named(known.role),

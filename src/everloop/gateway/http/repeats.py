@@ -18,6 +18,7 @@ from ...core.log import CallReturned, Entry, ModelSaid
 from ...core.mail import Inbound, Said
 from ...ports import Arrivals, Clock
 from ...ports.rows import Came
+from ..ports import Admit
 from .turn_errors import TurnStore, is_there, what_ran
 
 WINDOW = 600.0  # seconds after its end for which a turn stands for the same request
@@ -59,13 +60,15 @@ class Repeats:
         self._clock = clock
         self._waiting: dict[str, list[web.Request]] = {}
 
-    def attempt(self, store: TurnStore, request: web.Request, inbound: Inbound) -> "Attempt":
-        return Attempt(store, self._clock, self._waiting, request, inbound)
+    def attempt(
+        self, store: TurnStore, request: web.Request, inbound: Inbound, admit: Admit | None = None
+    ) -> "Attempt":
+        return Attempt(store, self._clock, self._waiting, request, inbound, admit)
 
 
 class Attempt:
     """A request on its way to its turn: `with` it for as long as its client waits, in which the same request from
-    elsewhere is one of its own. `inbound` is the letter that stands for it."""
+    elsewhere is one of its own. `inbound` is the letter that stands for it; `admit` is asked before it is posted."""
 
     def __init__(
         self,
@@ -74,12 +77,14 @@ class Attempt:
         waiting: dict[str, list[web.Request]],
         request: web.Request,
         inbound: Inbound,
+        admit: Admit | None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._waiting = waiting
         self._request = request
         self.inbound = inbound
+        self.admit = admit
 
     def __enter__(self) -> Self:
         self._begin()

@@ -118,12 +118,18 @@ async def stream(
 
 async def _tell(agent: TurnAgent, attempt: Attempt, teller: StreamShape, sse: Sse) -> None:
     draft = LetterDraft()
-    async for event in agent.watch(attempt.inbound, attempt.again, beat=BEAT):
-        if event is None:
+    async for events in agent.watch(attempt.inbound, attempt.again, BEAT, attempt.admit):
+        if not events:
             await sse.beat()
-        elif piece := draft.follow(event):
-            await sse.send_all(teller.more(piece))
-        elif isinstance(event, AnswerGiven):
-            await sse.send_last(await teller.end(event.answer, draft.complete(event.answer)))
-        elif draft.ours and isinstance(event, ToolCalled | ToolReturned):
-            await sse.send_all(teller.work(event))
+            continue
+        told: list[SseEvent] = []
+        for event in events:
+            if piece := draft.follow(event):
+                told += teller.more(piece)
+            elif isinstance(event, AnswerGiven):
+                await sse.send_last([*told, *await teller.end(event.answer, draft.complete(event.answer))])
+                told = []
+            elif draft.ours and isinstance(event, ToolCalled | ToolReturned):
+                told += teller.work(event)
+        if told:
+            await sse.send_all(told)

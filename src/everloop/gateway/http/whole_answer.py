@@ -15,7 +15,7 @@ async def give(
 ) -> web.StreamResponse:
     """Raises Refused, or ConnectionError when nobody is there any more."""
     try:
-        async with agent.answering(attempt.inbound, attempt.again) as answer:
+        async with agent.answering(attempt.inbound, attempt.again, attempt.admit) as answer:
             response = await make(answer)
             await response.prepare(request)
             await response.write_eof()

@@ -6,13 +6,12 @@ Whoever starts it is the owner. stdout holds nothing but messages.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import msgspec
 
 from ...core.people import OWNER, Role
 from ...errors import EverloopError
-from ...ports.events import AnswerGiven, ToolCalled, ToolReturned
+from ...ports.events import AnswerGiven, Event, ToolCalled, ToolReturned
 from ..access.principal import Principal
 from ..access.scopes import SCOPES
 from ..http.errors import refused_at_http_door
@@ -80,17 +79,18 @@ async def _asked(agent: McpAgent, service: McpService, said: RpcRequest) -> Asyn
     shape, draft = AskStream(said, str(inbound.address), None), LetterDraft()
     with service.cancellable(said, THE_OWNER, inbound):
         try:
-            async for event in agent.watch(inbound, beat=BEAT):
-                for each in await _told(shape, draft, event):
+            async for events in agent.watch(inbound, beat=BEAT):
+                for each in shape.beat() if not events else ():
                     yield each
+                for event in events:
+                    for each in await _told(shape, draft, event):
+                        yield each
         except EverloopError as problem:
             for each in shape.fail(await explain_turn(agent.store, inbound, problem)):
                 yield each
 
 
-async def _told(shape: AskStream, draft: LetterDraft, event: Any) -> list[SseEvent]:
-    if event is None:
-        return shape.beat()
+async def _told(shape: AskStream, draft: LetterDraft, event: Event) -> list[SseEvent]:
     if piece := draft.follow(event):
         return shape.more(piece)
     if isinstance(event, AnswerGiven):

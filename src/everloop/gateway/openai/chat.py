@@ -26,8 +26,8 @@ BETWEEN = "\n\n"  # what is said in two model calls of one turn
 async def complete(agent: TurnAgent, repeats: Repeats, request: web.Request) -> web.StreamResponse:
     plain = read_json(await read_body(request))
     asking = chat_shapes.read(plain)
-    inbound = await write(agent, request, asking, plain)
-    with repeats.attempt(agent.store, request, inbound) as attempt:
+    inbound, admit = await write(agent, request, asking, plain)
+    with repeats.attempt(agent.store, request, inbound, admit) as attempt:
         if asking.stream:
             return await stream(agent, request, attempt, _ChatStream(agent, asking), NO_RETRY)
         return await answered(agent, request, attempt, lambda answer, attached: _completion(answer, asking, attached))

@@ -40,8 +40,8 @@ async def respond(agent: TurnAgent, repeats: Repeats, request: web.Request) -> w
     asking, previous = responses_shapes.read(plain)
     if previous:
         asking = structs.replace(asking, previous=await _session_of(agent.store, previous, principal_of(request).user))
-    inbound = await write(agent, request, asking, plain)
-    with repeats.attempt(agent.store, request, inbound) as attempt:
+    inbound, admit = await write(agent, request, asking, plain)
+    with repeats.attempt(agent.store, request, inbound, admit) as attempt:
         made = _ResponseWriter(asking, responses_shapes.echo(plain), attempt)
         if asking.stream:
             return await stream(agent, request, attempt, _ResponsesStream(agent, made), NO_RETRY)

@@ -1,5 +1,6 @@
 """From what a client asks to a letter: which session it is for, what it holds, and whether it has come before."""
 
+from functools import partial
 from hashlib import sha256
 
 import msgspec
@@ -19,7 +20,7 @@ from ..access.principal import Principal, lacking, principal_of
 from ..http.blobs import Blob, enclosed
 from ..http.errors import Refused
 from ..http.repeats import event_of, token_of
-from ..ports import LetterStore, TurnAgent
+from ..ports import Admit, LetterStore, TurnAgent
 from .request import ClientMessage, ClientRequest, TextOrFile, check, check_calls, model_of, results_of, tidy
 
 CHANNEL = ASIDE.rstrip(":")  # of conversations that their clients keep
@@ -29,22 +30,27 @@ LONGEST_KEY = 255
 LONGEST_SESSION = 500
 
 
-async def write(agent: TurnAgent, request: web.Request, asking: ClientRequest, plain: object) -> Inbound:
-    """The letter for a request, which says `plain`; with an Idempotency-Key it is already committed.
+async def write(
+    agent: TurnAgent, request: web.Request, asking: ClientRequest, plain: object
+) -> tuple[Inbound, Admit | None]:
+    """The letter for a request, which says `plain`, and what is to be asked before it is posted; with an
+    Idempotency-Key it has been, and is already committed.
 
     Raises Refused, ModelMissing."""
     principal, key = principal_of(request), _key(request)
     user = principal.user
     session = asking.previous or request.headers.get(SESSION, "")
-    if session:
-        await _check_session(agent, session, principal)
+    _check_key(session)
+    admit = partial(_check_session, agent, session, principal) if session else None
+    if admit and key:
+        await admit()
     check(asking.turns)
     brought = await _with_model(agent, asking.brought, principal.role)
     if key:
         brought = structs.replace(brought, digest=_digest(request.path, session, plain))
     sender = user, principal.credential
     event = f"key:{escaped(user)}:{key}" if key else event_of(*sender, request.path, session, plain)
-    token = _named(user, key) if key else token_of(event)
+    token = "" if session and not asking.named else _named(user, key) if key else token_of(event)
     if asking.named:
         brought = structs.replace(brought, id=token)
     place = session or f"{CHANNEL}:{token}"
@@ -55,7 +61,8 @@ async def write(agent: TurnAgent, request: web.Request, asking: ClientRequest, p
     inbound = Inbound(address, event, letter, user)
     if key:
         await _claim(agent, inbound, brought.digest)
-    return inbound
+        return inbound, None
+    return inbound, admit
 
 
 async def _whole(agent: TurnAgent, turns: tuple[ClientMessage, ...], user: str, address: str, brought: Brought) -> Said:
@@ -102,10 +109,13 @@ def _address(session: str) -> Address:
         raise Refused(400, "invalid_session", f"{error}.", param=SESSION) from error
 
 
-async def _check_session(agent: TurnAgent, session: str, principal: Principal) -> None:
+def _check_key(session: str) -> None:
     if len(session) > LONGEST_SESSION or not session.isprintable():
         raise Refused(400, "invalid_session", f"A session key has at most {LONGEST_SESSION} letters.", param=SESSION)
-    _address(session)
+
+
+async def _check_session(agent: TurnAgent, session: str, principal: Principal) -> None:
+    """Whose session it is, before a letter is posted; the commit of one that begins a turn at once looks itself."""
     row = await agent.store.session(session)
     if row is None:
         principal.check_begins(traits_of(session, agent.traits))

@@ -18,6 +18,7 @@ HEADERS = {
 
 
 async def protect(request: web.Request, response: web.StreamResponse) -> None:
+    headers = response.headers
     for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    response.headers.popall("Server", None)
+        headers.setdefault(name, value)
+    headers.popall("Server", None)
