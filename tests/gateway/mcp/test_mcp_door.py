@@ -17,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from everloop.app import open_desk
 from everloop.gateway import mcp
+from everloop.gateway.mcp.door import SESSION_HEADER
 from everloop.ports.memory import Fact
 from everloop.testing import Call, Say, ScriptedModel, Wait
 from everloop.testing.model_server import ModelServer
@@ -45,6 +46,12 @@ class Served:
         async with ClientSession() as session, session.post(self.url, data=data, headers=sent) as answer:
             text = await answer.read()
             return answer.status, msgspec.json.decode(text) if text else None
+
+    async def introduced(self) -> str:
+        """What the server calls a client that introduces itself."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with ClientSession() as session, session.post(self.url, json=rpc("initialize"), headers=headers) as answer:
+            return answer.headers[SESSION_HEADER]
 
 
 @asynccontextmanager
@@ -193,6 +200,29 @@ async def test_a_cancelled_request_is_a_stopped_turn(tmp_path: Path):
     assert answer["result"]["content"][0]["text"] == "Stopped; what was said and done so far stays."
 
 
+async def test_of_two_clients_with_one_token_each_gives_up_its_own_request(tmp_path: Path):
+    """Both count their requests from the same number."""
+    go_on = asyncio.Event()
+    waits = {"one": asyncio.Event(), "other": go_on}
+    model = ScriptedModel(lambda shown: [Wait(waits[shown.asked]), Say("Done.")])
+    async with serving(tmp_path, model) as served:
+
+        async def ask(who: str) -> Any:
+            _, answer = await served.post(
+                rpc("tools/call", 7, name="ask", arguments={"message": who, "conversation": who}), **clients[who]
+            )
+            return answer["result"]["content"][0]["text"]
+
+        clients = {who: {SESSION_HEADER: await served.introduced()} for who in waits}
+        one, other = (asyncio.ensure_future(ask(who)) for who in waits)
+        await model.called(2)
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+        await served.post(cancelled, **clients["one"])
+        assert await one == "Stopped; what was said and done so far stays."
+        go_on.set()
+        assert await other == "Done."
+
+
 @pytest.mark.parametrize(
     "body, status, code",
     [
@@ -208,6 +238,7 @@ async def test_a_cancelled_request_is_a_stopped_turn(tmp_path: Path):
         (rpc("tools/call", name="nothing"), 200, -32602),
         (rpc("tools/call", name="ask", arguments={"message": " "}), 200, -32602),
         (rpc("tools/call", name="ask", arguments={"message": "x", "conversation": "../x"}), 200, -32602),
+        (rpc("tools/call", name="ask", arguments={"message": "x", "conversation": "x\n"}), 200, -32602),
         (rpc("tools/call", name="ask", arguments=[]), 200, -32602),
     ],
 )

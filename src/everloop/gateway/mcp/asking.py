@@ -73,6 +73,8 @@ def letter_for(request: RpcRequest, principal: Principal, arguments: dict[str, A
         asked = msgspec.convert(arguments, AskArguments)
     except msgspec.ValidationError as error:
         raise RpcRefused(INVALID_PARAMS, f"The arguments of ask are not as they should be: {error}.") from error
+    if asked.conversation.endswith("\n"):  # which `$` lets pass, and `\Z` is not known to every client
+        raise RpcRefused(INVALID_PARAMS, "The conversation of ask is a name, without a newline.")
     if not asked.message.strip():
         raise RpcRefused(INVALID_PARAMS, "The message is empty.")
     address = address_of(asked.conversation, principal.user)
