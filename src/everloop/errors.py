@@ -313,7 +313,13 @@ class LinkFailed(ToolError): ...
 class AnswerLost(ToolError): ...
 
 
-class McpDown(ToolError): ...
+class McpDown(ToolError):
+    """`said` is the last that the server itself has said, with which the message ends."""
+
+    def __init__(self, message: str, said: str = "", origin: str = "") -> None:
+        super().__init__(f"{message}. The last that it said:\n{said}" if said else message, origin=origin)
+        self.message = message
+        self.said = said
 
 
 class McpLost(McpDown, AnswerLost): ...

@@ -362,7 +362,8 @@ class Agent(HeldHouse):
     def _may_wait(self, inbound: Inbound, session: str) -> bool:
         """Whether its turn may come to a question that its sender is asked elsewhere, and not where they wait."""
         asked = isinstance(inbound.letter, Said) and not inbound.letter.unattended
-        return asked and traits_of(session, self.traits).polled
+        traits = traits_of(session, self.traits)
+        return asked and (traits.polled or traits.unasked)
 
     async def _wait_for_no_question(self, future: asyncio.Future[Finished], thread: str, session: str) -> None:
         """Who is not there to be asked does not wait for what someone else is asked. Raises TurnFailed."""

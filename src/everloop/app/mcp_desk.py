@@ -35,7 +35,7 @@ TODO: Mapping[str, str] = {
     "wrong": "Mend it in the settings file, or set it up anew with everloop mcp add {name}",
     "login": "Log in: everloop mcp login {name}",
     "starting": "It has not answered yet. Wait for it: everloop mcp test {name}",
-    "waiting": "It is tried again by itself. Try it now: everloop mcp test {name}",
+    "waiting": "It is tried again when one of its tools is called. Try it now: everloop mcp test {name}",
 }
 LOOK_AGAIN = "Look at what has changed, and allow it: everloop mcp allow {name}"
 NONE_ALLOWED = "None of its tools is allowed: everloop mcp allow {name}"

@@ -33,6 +33,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     edits: bool = False  # what was sent can be replaced
     addressed: bool = False  # a program calls it, and with what is meant for us: nobody has to name us, or to wait
     polled: bool = False  # its bots fetch what is said there: nobody sends it
+    unasked: bool = False  # a program speaks there for its person, who is asked for permission elsewhere
 
 
 class Manifest(Struct, frozen=True):
@@ -46,7 +47,7 @@ class Manifest(Struct, frozen=True):
 DOORS: Mapping[str, Traits] = {
     "api": Traits(private=True, self_delivering=True, open=True),
     "cli": Traits(private=True),
-    "mcp": Traits(private=True, self_delivering=True, open=True, listed=True),
+    "mcp": Traits(private=True, self_delivering=True, open=True, listed=True, unasked=True),
     "openai": Traits(private=True, self_delivering=True, aside=True),
     "page": Traits(private=True, self_delivering=True, open=True, listed=True),
     "platform": Traits(places=True, polled=True),

@@ -17,6 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from everloop.app import open_desk
 from everloop.gateway import mcp
+from everloop.gateway.mcp.door import SESSION_HEADER
+from everloop.gateway.mcp.stdio import serve_stdio
 from everloop.ports.memory import Fact
 from everloop.testing import Call, Say, ScriptedModel, Wait
 from everloop.testing.model_server import ModelServer
@@ -46,6 +48,12 @@ class Served:
             text = await answer.read()
             return answer.status, msgspec.json.decode(text) if text else None
 
+    async def introduced(self) -> str:
+        """What the server calls a client that introduces itself."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with ClientSession() as session, session.post(self.url, json=rpc("initialize"), headers=headers) as answer:
+            return answer.headers[SESSION_HEADER]
+
 
 @asynccontextmanager
 async def serving(home: Path, model: ScriptedModel, **settings: Any) -> AsyncIterator[Served]:
@@ -56,6 +64,26 @@ async def serving(home: Path, model: ScriptedModel, **settings: Any) -> AsyncIte
             yield Served(agent, str(server.make_url("")).rstrip("/"))
         finally:
             await server.close()
+
+
+def asking(message: str) -> dict[str, Any]:
+    return rpc("tools/call", name="ask", arguments={"message": message})
+
+
+async def said_to_stdin(agent: Any, request: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a client that has started everloop is answered."""
+    told, is_answered = [], asyncio.Event()
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield msgspec.json.encode(request)
+        await is_answered.wait()
+
+    async def write(line: bytes) -> None:
+        told.append(msgspec.json.decode(line))
+        is_answered.set()
+
+    await serve_stdio(agent, "1.2.3", lines(), write)
+    return told
 
 
 def rpc(method: str, id: Any = 1, **params: Any) -> dict[str, Any]:
@@ -193,6 +221,64 @@ async def test_a_cancelled_request_is_a_stopped_turn(tmp_path: Path):
     assert answer["result"]["content"][0]["text"] == "Stopped; what was said and done so far stays."
 
 
+async def test_of_two_clients_with_one_token_each_gives_up_its_own_request(tmp_path: Path):
+    """Both count their requests from the same number."""
+    go_on = asyncio.Event()
+    waits = {"one": asyncio.Event(), "other": go_on}
+    model = ScriptedModel(lambda shown: [Wait(waits[shown.asked]), Say("Done.")])
+    async with serving(tmp_path, model) as served:
+
+        async def ask(who: str) -> Any:
+            _, answer = await served.post(
+                rpc("tools/call", 7, name="ask", arguments={"message": who, "conversation": who}), **clients[who]
+            )
+            return answer["result"]["content"][0]["text"]
+
+        clients = {who: {SESSION_HEADER: await served.introduced()} for who in waits}
+        one, other = (asyncio.ensure_future(ask(who)) for who in waits)
+        await model.called(2)
+        cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+        await served.post(cancelled, **clients["one"])
+        assert await one == "Stopped; what was said and done so far stays."
+        go_on.set()
+        assert await other == "Done."
+
+
+ASKS = {"tools": {"policy": [{"tool": "write_file", "stance": "ask"}]}}
+
+
+async def test_a_client_is_told_that_its_turn_waits_for_a_person_whom_it_cannot_answer_for(tmp_path: Path):
+    """Neither by asking on, which withdraws nothing, nor by a command."""
+    write = Call("write_file", {"path": "x.txt", "content": "hi"})
+    model = ScriptedModel(lambda shown: Say("Done.") if shown.step else write if shown.asked == "write" else Say("Hm."))
+    async with open_desk(home=tmp_path / "home", provider=model, settings=ASKS) as agent:
+        [told] = await said_to_stdin(agent, asking("write"))
+        [waiting] = await agent.approvals("mcp:default")
+        refused = await said_to_stdin(agent, asking(f"/approve {waiting.id}"))
+        again = await said_to_stdin(agent, asking("and now?"))
+        still = await agent.approvals("mcp:default")
+    assert told["result"]["isError"]
+    assert told["result"]["content"][0]["text"] == (
+        "A question waits in mcp:default and has to be answered first (see: everloop approvals); the message is kept "
+        "and answered then. Whoever may allow it is asked; ask in this conversation later what came of it."
+    )
+    assert [each["error"]["code"] for each in refused] == [-32003]
+    assert "A question waits" in again[0]["result"]["content"][0]["text"]
+    assert still == [waiting]
+
+
+async def test_what_a_person_allows_goes_on_where_the_client_was_told_that_it_waits(tmp_path: Path):
+    model = ScriptedModel([Call("write_file", {"path": "x.txt", "content": "hi"}), Say("Written.")])
+    body = rpc("tools/call", 7, name="ask", arguments={"message": "write"})
+    async with serving(tmp_path, model, **ASKS) as served:
+        _, told = await served.post(body)
+        [waiting] = await served.agent.approvals("mcp:default")
+        await served.agent.decide(waiting.id, True)
+        _, again = await served.post(body)
+    assert "A question waits in mcp:default" in told["result"]["content"][0]["text"]
+    assert again["result"]["structuredContent"]["answer"] == "Written."
+
+
 @pytest.mark.parametrize(
     "body, status, code",
     [
@@ -208,6 +294,7 @@ async def test_a_cancelled_request_is_a_stopped_turn(tmp_path: Path):
         (rpc("tools/call", name="nothing"), 200, -32602),
         (rpc("tools/call", name="ask", arguments={"message": " "}), 200, -32602),
         (rpc("tools/call", name="ask", arguments={"message": "x", "conversation": "../x"}), 200, -32602),
+        (rpc("tools/call", name="ask", arguments={"message": "x", "conversation": "x\n"}), 200, -32602),
         (rpc("tools/call", name="ask", arguments=[]), 200, -32602),
     ],
 )

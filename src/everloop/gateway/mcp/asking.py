@@ -73,12 +73,15 @@ def letter_for(request: RpcRequest, principal: Principal, arguments: dict[str, A
         asked = msgspec.convert(arguments, AskArguments)
     except msgspec.ValidationError as error:
         raise RpcRefused(INVALID_PARAMS, f"The arguments of ask are not as they should be: {error}.") from error
+    if asked.conversation.endswith("\n"):  # which `$` lets pass, and `\Z` is not known to every client
+        raise RpcRefused(INVALID_PARAMS, "The conversation of ask is a name, without a newline.")
     if not asked.message.strip():
         raise RpcRefused(INVALID_PARAMS, "The message is empty.")
     address = address_of(asked.conversation, principal.user)
-    letter = Said((Text(asked.message),), principal.user, str(address), unattended=False)
+    # Who is not shown what waits for permission does not withdraw it by asking again.
+    letter = Said((Text(asked.message),), principal.user, str(address), unattended=False, instead=())
     if scope := lacking(principal, letter):
-        raise RpcRefused(FORBIDDEN, f"This needs a token of the scope {scope}.")
+        raise RpcRefused(FORBIDDEN, f"This needs the scope {scope}, which this client has not.")
     said = {"id": request.id, "message": asked.message}
     event = event_of(principal.user, principal.credential, CHANNEL, str(address), said)
     return Inbound(address, f"mcp:{secrets.token_hex(12)}" if unique else event, letter, principal.user)
@@ -120,7 +123,7 @@ class AskStream:
     def fail(self, refused: Refused) -> list[SseEvent]:
         text = str(refused)
         if refused.code == "session_waits":
-            text = f"{text} Whoever may allow it is asked; ask again in this conversation when that is done."
+            text = f"{text} Whoever may allow it is asked; ask in this conversation later what came of it."
         return [(result(self._id, spoken(text, failed=True, more={"answer": text, "session": self._session})), "")]
 
     def _progress(self, message: str) -> list[SseEvent]:

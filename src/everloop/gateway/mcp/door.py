@@ -1,9 +1,11 @@
 """/mcp: everloop as a server of the Model Context Protocol, over streamable HTTP, with the tokens of the gateway.
 
-No session is kept: each request says all that is needed, so that any process of a fleet may answer it. What takes long
-is answered as a stream of events, on which progress is told. Names and pages (DNS rebinding) are checked for every
-route, before any of this.
+No session is kept: each request says all that is needed, so that any process of a fleet may answer it. Its id only tells
+the clients of one token apart. What takes long is answered as a stream of events, on which progress is told. Names and
+pages (DNS rebinding) are checked for every route, before any of this.
 """
+
+from secrets import token_hex
 
 from aiohttp import web
 
@@ -22,6 +24,7 @@ from .rpc import FORBIDDEN, INTERNAL_ERROR, INVALID_REQUEST, VERSIONS, RpcRefuse
 from .service import McpService, arguments_of, is_ask
 
 VERSION_HEADER = "MCP-Protocol-Version"
+SESSION_HEADER = "Mcp-Session-Id"
 LARGEST = 2_000_000  # bytes of a request
 STREAM = "text/event-stream"
 
@@ -46,7 +49,7 @@ class McpDoor:
             said = read(await read_body(request, LARGEST))
             if said is None or said.id is None:
                 if said:
-                    await self._service.note(said, principal_of(request))
+                    await self._service.note(said, principal_of(request), _client_of(request))
                 return web.Response(status=202)
             id = said.id
             return await self._answer(request, said, principal_of(request))
@@ -59,13 +62,16 @@ class McpDoor:
 
     async def _answer(self, request: web.Request, said: RpcRequest, principal: Principal) -> web.StreamResponse:
         if not is_ask(said):
-            return respond(await self._service.answer(said, principal))
+            response = respond(await self._service.answer(said, principal))
+            if said.method == "initialize":
+                response.headers[SESSION_HEADER] = token_hex(16)
+            return response
         principal.need("chat")
         inbound = letter_for(said, principal, arguments_of(said), unique=False)
         shape = AskStream(said, str(inbound.address), self._links)
         with (
             self._repeats.attempt(self._agent.store, request, inbound) as attempt,
-            self._service.cancellable(said, principal, inbound),
+            self._service.cancellable(said, principal, inbound, _client_of(request)),
         ):
             try:
                 if STREAM in request.headers.get("Accept", STREAM):
@@ -79,6 +85,11 @@ class McpDoor:
 async def _whole(shape: AskStream, answer: Answer) -> web.Response:
     [(told, _)] = await shape.end(answer, None)
     return respond(told)
+
+
+def _client_of(request: web.Request) -> str:
+    """What it was called when it introduced itself; "" if it does not say."""
+    return request.headers.get(SESSION_HEADER, "")
 
 
 def _check_version(request: web.Request) -> None:

@@ -41,7 +41,7 @@ class McpService:
     def __init__(self, agent: McpAgent, version: str) -> None:
         self._agent = agent
         self._version = version
-        self._asked: dict[tuple[str, RpcId], Inbound] = {}  # by the credential and the id of the request
+        self._asked: dict[tuple[str, str, RpcId], Inbound] = {}  # by the credential, the client and the request
 
     async def answer(self, request: RpcRequest, principal: Principal) -> Message:
         """To anything but a call of `ask`. Raises RpcRefused."""
@@ -56,26 +56,31 @@ class McpService:
                 return result(request.id, await self._call(request, principal))
         raise RpcRefused(METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here.", request.id)
 
-    async def note(self, request: RpcRequest, principal: Principal) -> None:
+    async def note(self, request: RpcRequest, principal: Principal, client: str = "") -> None:
         """A client says that it has given up: its turn is stopped, as by /stop."""
         id = request.params.get("requestId")
         if request.method != "notifications/cancelled" or not isinstance(id, str | int):
             return
-        if asked := self._asked.get((principal.credential, id)):
+        if asked := self._asked.get((principal.credential, client, id)):
             stop = Inbound(asked.address, f"stop:{secrets.token_hex(12)}", Stop(principal.user), asked.owner)
             await self._agent.tell(stop)
 
     @contextmanager
-    def cancellable(self, request: RpcRequest, principal: Principal, inbound: Inbound) -> Iterator[None]:
-        """Within the block the client may say that it has given up."""
-        name = (principal.credential, request.id) if request.id is not None and len(self._asked) < ASKERS else None
-        if name:
-            self._asked[name] = inbound
+    def cancellable(
+        self, request: RpcRequest, principal: Principal, inbound: Inbound, client: str = ""
+    ) -> Iterator[None]:
+        """Within the block the client may say that it has given up. `client` tells those of one token apart, who all
+        count their requests from the same number."""
+        if request.id is None or len(self._asked) >= ASKERS:
+            yield
+            return
+        name = (principal.credential, client, request.id)
+        self._asked[name] = inbound
         try:
             yield
         finally:
-            if name:
-                self._asked.pop(name, None)
+            if self._asked.get(name) is inbound:  # else the same was asked again, by whoever has lost the connection
+                del self._asked[name]
 
     def _introduction(self, request: RpcRequest) -> Message:
         return {

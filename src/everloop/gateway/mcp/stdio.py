@@ -13,7 +13,6 @@ from ...core.people import OWNER, Role
 from ...errors import EverloopError
 from ...ports.events import AnswerGiven, Event, ToolCalled, ToolReturned
 from ..access.principal import Principal
-from ..access.scopes import SCOPES
 from ..http.errors import refused_at_http_door
 from ..http.streaming import LetterDraft, SseEvent
 from ..http.turn_errors import explain_turn
@@ -24,7 +23,8 @@ from .service import McpService, arguments_of, is_ask
 
 _log = logging.getLogger("everloop.mcp")
 
-THE_OWNER = Principal(OWNER, Role.OWNER, frozenset(SCOPES), "token", "stdio")
+# What the agent wants to do is not allowed by the program that has asked it to: its model would allow it to itself.
+THE_OWNER = Principal(OWNER, Role.OWNER, frozenset({"chat", "read"}), "token", "stdio")
 BEAT = 10.0  # seconds between two signs of life
 
 Write = Callable[[bytes], Awaitable[None]]

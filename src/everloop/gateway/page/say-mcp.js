@@ -9,7 +9,7 @@ export const told = spoken({
   intro: "Servers of the Model Context Protocol bring further tools. Each is a stranger: you see what it offers before it counts, and a tool that changes afterwards is not offered until you have seen the difference.",
   onlyOwner: "Only the owner sets up servers and allows tools.", none: "No MCP server is set up.",
   states: { off: "off", wrong: "wrong", idle: "not running", starting: "starting", running: "running", waiting: "failing", login: "needs a login" },
-  todo: { off: "It is switched off in the settings.", wrong: "Mend it in the settings file, or set it up anew.", login: "Log in to use it.", waiting: "It is tried again by itself, less and less often.", idle: "It is started when one of its tools is first called." },
+  todo: { off: "It is switched off in the settings.", wrong: "Mend it in the settings file, or set it up anew.", login: "Log in to use it.", waiting: "It is tried again when one of its tools is called, less and less often.", idle: "It is started when one of its tools is first called." },
   since: (text) => `since ${text}`, restarts: (number) => many(number, "restart", "restarts"), forRole: (role) => `for ${roles[role]}`, reaches: (hosts) => `reaches ${hosts}`, workspace: "sees your workspace", unconfined: "runs without a sandbox",
   readable: (name) => `what it has to read (${name})`, resources: (state) => `what it has to read: ${state}`, loggedIn: "a login is kept",
   counts: (allowed, changed, added) => [`${many(allowed, "tool", "tools")} allowed`, changed && `${changed} changed`, added && `${added} new`].filter(Boolean).join(", "),

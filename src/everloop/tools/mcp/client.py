@@ -15,14 +15,14 @@ import anyio
 from mcp.shared.dispatcher import ProgressFnT
 from mcp_types import CallToolResult, Prompt, Resource, ResourceTemplate
 
-from ...errors import ToolError
+from ...errors import McpDown, ToolError
 from ...ports import Clock, KeepsFiles
 from ...ports.mcp import McpHealth, McpOffer, McpPin, McpQuestions, McpServer, McpWires
 from ...ports.tools import CallContext, Result
 from ...readings.visible import in_one_line
 from ..untrusted import fence
 from .answering import Roots, ServersQuestions
-from .connection import SessionOver
+from .connection import McpConnection, SessionOver
 from .hidden import secrets_by_name, without_secrets
 from .keeper import Keeper, Upkeep
 from .limits import LONGEST_TEXT, QUESTION_SECONDS
@@ -103,7 +103,7 @@ class McpConnections:
         self, call: RunningCall, server: McpServer, pin: McpPin, args: dict[str, Any], context: CallContext
     ) -> CallToolResult:
         kept = await self._of(server)
-        connection = await kept.connection(call)
+        connection = await _connected(kept, server, call)
         _check_definition(server, pin, await connection.offer(call))
         try:
             return await connection.call(call, pin.definition.tool, args, self._progress(context))
@@ -113,7 +113,7 @@ class McpConnections:
     async def resources(self, server: McpServer) -> str:
         """What there is to read, as text for a model. Raises ToolError."""
         call = self._call(server)
-        resources, templates = await (await (await self._of(server)).connection(call)).resources(call)
+        resources, templates = await (await self._connected(server, call)).resources(call)
         lines = [_line(each.uri, each) for each in resources]
         lines += [_line(each.uri_template, each) for each in templates]
         return _listed(server, lines, "offers no resources")
@@ -121,19 +121,19 @@ class McpConnections:
     async def read(self, server: McpServer, uri: str) -> Result:
         """Raises ToolError."""
         call = self._call(server)
-        found = await (await (await self._of(server)).connection(call)).read(call, uri)
+        found = await (await self._connected(server, call)).read(call, uri)
         return await self._reader(server).of_resource(found)
 
     async def prompts(self, server: McpServer) -> str:
         """Raises ToolError."""
         call = self._call(server)
-        found = await (await (await self._of(server)).connection(call)).prompts(call)
+        found = await (await self._connected(server, call)).prompts(call)
         return _listed(server, [_line(_signature(each), each) for each in found], "offers no prompts")
 
     async def prompt(self, server: McpServer, name: str, args: Mapping[str, str]) -> Result:
         """Raises ToolError."""
         call = self._call(server)
-        found = await (await (await self._of(server)).connection(call)).prompt(call, name, args)
+        found = await (await self._connected(server, call)).prompt(call, name, args)
         return await self._reader(server).of_prompt(found)
 
     async def changes(self) -> AsyncIterator[tuple[str, McpOffer]]:
@@ -156,6 +156,9 @@ class McpConnections:
         async with anyio.create_task_group() as ending:
             for name in list(self._keepers):
                 ending.start_soon(self.end, name)
+
+    async def _connected(self, server: McpServer, call: RunningCall) -> McpConnection:
+        return await _connected(await self._of(server), server, call)
 
     async def _of(self, server: McpServer) -> Keeper:
         known = self._keepers.get(server.name)
@@ -191,6 +194,17 @@ class McpConnections:
             self._told(context, f"{share} {said}".rstrip() + "\n")
 
         return tell
+
+
+async def _connected(kept: Keeper, server: McpServer, call: RunningCall) -> McpConnection:
+    """Raises McpDown, as a model may read it: the last that the server said is a stranger's word."""
+    try:
+        return await kept.connection(call)
+    except McpDown as error:
+        if not error.said:
+            raise
+        origin = origin_of(server.name)
+        raise type(error)(error.message, fence(error.said, origin), origin) from error
 
 
 def _check_setup(server: McpServer, pin: McpPin) -> None:

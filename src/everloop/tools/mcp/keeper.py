@@ -57,6 +57,7 @@ class Keeper:
         self._scope = anyio.CancelScope()
         self._mode: Mode = "auto"
         self._health = McpHealth("idle", self._clock.now())
+        self._failure: McpDown | None = None  # the last
         self._failures = 0
         self._retry_at = 0.0
         self._used_at = 0.0
@@ -81,7 +82,7 @@ class Keeper:
                 self._begin()
             found = await self._opened(call)
             if isinstance(found, McpDown):
-                raise type(found)(str(found))
+                raise type(found)(found.message, found.said)
             if found is not None:
                 return found
         raise McpDown(f"the MCP server {self._server.name} is set up in another way by now; call again")
@@ -103,8 +104,9 @@ class Keeper:
     async def _wait_for_its_turn(self, call: RunningCall) -> None:
         pause = self._retry_at - self._clock.now()
         if pause > min(WORTH_WAITING, call.left):
-            kind = McpLogin if self._health.state == "login" else McpDown
-            raise kind(f"{self._health.why}; it is tried again in {math.ceil(pause)} s")
+            assert self._failure is not None
+            kind = McpLogin if isinstance(self._failure, McpLogin) else McpDown
+            raise kind(f"{self._failure.message}; it is tried again in {math.ceil(pause)} s", self._failure.said)
         if pause > 0:
             await self._clock.sleep(pause)
 
@@ -227,6 +229,7 @@ class Keeper:
             self._failures = 0
             self._be("idle", "")
             return
+        self._failure = failure
         self._failures = 1 if self._clock.now() - began >= CALM else self._failures + 1
         pause = min(LONGEST, FIRST * 2 ** min(self._failures - 1, 16)) * (0.5 + self._upkeep.spread() / 2)
         self._retry_at = self._clock.now() + pause

@@ -14,7 +14,7 @@ from msgspec import Struct
 from ...errors import McpDown
 from ..sandbox.view import PATH, SYSTEM
 
-_PROJECT = ("package.json", "pyproject.toml", "setup.py")
+_OWN = ("pyvenv.cfg", "package.json", "pyproject.toml", "setup.py")
 _HINTS = {
     **dict.fromkeys(("node", "npm", "npx"), "Install Node.js 22 or newer (https://nodejs.org)"),
     **dict.fromkeys(("uv", "uvx"), "Install uv (https://docs.astral.sh/uv)"),
@@ -90,7 +90,7 @@ def _needed_by(path: str) -> Iterator[Path]:
     if "node_modules" in real.parts:
         yield Path(*real.parts[: real.parts.index("node_modules") + 1])
         return
-    yield next((folder for folder in real.parents if _is_project(folder)), real)
+    yield next((folder for folder in real.parents if _is_whole(folder)), real)
 
 
 def _environment_of(path: str) -> Path | None:
@@ -98,9 +98,10 @@ def _environment_of(path: str) -> Path | None:
     return folder if folder and (folder / "pyvenv.cfg").is_file() else None
 
 
-def _is_project(folder: Path) -> bool:
-    """Whether a folder is a program's own; that of a person is not, whatever lies there."""
-    return folder != Path.home() and any((folder / name).is_file() for name in _PROJECT)
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder is a program's own: an environment, which may lie in a project, or a project. That of a person
+    is not, whatever lies there."""
+    return folder != Path.home() and any((folder / name).is_file() for name in _OWN)
 
 
 def _of_the_system(path: str) -> bool:

@@ -249,8 +249,7 @@ class _Wire:
 
     def _told(self, what: str) -> McpDown:
         name, last = self._server.name, self._errors.last()
-        said = f". The last that it said:\n{last}" if last else "; it said nothing on stderr"
-        return McpDown(f"the MCP server {name} {what}{said}", origin=f"the MCP server {name}" if last else "")
+        return McpDown(f"the MCP server {name} {what}{'' if last else '; it said nothing on stderr'}", last)
 
 
 def _how(end: ServerEnd, limits: CommandLimits) -> str:
