@@ -269,7 +269,7 @@ def test_an_archive_that_is_damaged_in_the_middle_is_refused_with_a_sentence(tmp
         if name == "file-1.png":
             assert source.file(ForeignFile("x", name), 1 << 20) is None
             continue
-        with pytest.raises(EverloopError, match="conversations.json in the export cannot be read .* download it again"):
+        with pytest.raises(EverloopError, match=r"conversations\.json in the export cannot be read "):
             list(source.conversations())
 
 

@@ -68,7 +68,7 @@ async def test_an_export_that_was_taken_over_takes_no_room_any_more(tmp_path: Pa
             _, kept = await sent(door, data)
             assert (await done(door, kind="chatgpt", upload=kept["upload"], dry_run=dry_run))["state"] == state
             assert held_open(folder) == []
-        with open(tmp_path / "export.zip", "rb"):  # a look that cannot fail would be none
+        with (tmp_path / "export.zip").open("rb"):  # a look that cannot fail would be none
             assert held_open(tmp_path) != []
 
 
