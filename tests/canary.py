@@ -15,6 +15,7 @@ where a person tells their key to the agent, says so:
 import gzip
 import io
 import logging
+import lzma
 import os
 import zipfile
 import zlib
@@ -69,7 +70,8 @@ def holds_a_key(data: bytes) -> bool:
 
 def _inside(data: bytes) -> Iterator[bytes]:
     """What is compressed in it, of a file that is nothing else; what is broken holds nothing that can be read."""
-    with suppress(OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError):
+    broken = (zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+    with suppress(OSError, EOFError, RuntimeError, NotImplementedError, *broken):
         if data.startswith(b"\x1f\x8b"):
             yield gzip.decompress(data)
         elif data.startswith(b"PK\3\4"):

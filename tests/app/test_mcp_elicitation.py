@@ -14,6 +14,7 @@ from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import OWNER, Role
 from everloop.ports.events import ToolOutput
+from everloop.runtime import elicitation
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel
 from tests.tools.mcp.wires import EVIL, tool
 
@@ -145,6 +146,16 @@ async def test_a_turn_that_is_stopped_takes_its_question_along(tmp_path: Path):
         await shown(channel, f"No MCP server waits for an answer to '{id}'")
         await agent.tell(saying("/mcp answer", "e4"))
         await shown(channel, "No MCP server asks you anything here.")
+
+
+async def test_a_question_that_is_not_there_any_more_keeps_no_call_waiting(tmp_path: Path, monkeypatch: Any):
+    """As that of somebody who is erased, or of a process that was frozen for so long that it was taken for gone."""
+    monkeypatch.setattr(elicitation, "LOOK", 0.001)
+    channel = RecordingChannel("fake")
+    async with shop(tmp_path, channel) as agent:
+        await agent.tell(saying("buy", "e1"))
+        await agent.store.mcp_questions.end(asked_id(await shown(channel, "asks you")))
+        await shown(channel, '{"action": "decline"}')
 
 
 async def test_who_is_reached_in_another_process_is_asked_and_answers_there(tmp_path: Path):

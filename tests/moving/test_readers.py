@@ -256,6 +256,23 @@ def test_an_archive_that_is_none_or_holds_nothing_is_refused_with_a_sentence(tmp
             home(tmp_path / "missing")
 
 
+@pytest.mark.parametrize("way", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_that_is_damaged_in_the_middle_is_refused_with_a_sentence(tmp_path: Path, way: int):
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", way) as export:
+        export.writestr("conversations.json", random.Random(1).randbytes(9000).hex())
+        export.writestr("file-1.png", random.Random(2).randbytes(9000).hex())
+    whole = path.read_bytes()
+    for name, at in (("conversations.json", len(whole) // 4), ("file-1.png", len(whole) * 3 // 4)):
+        path.write_bytes(whole[:at] + bytes(byte ^ 0xFF for byte in whole[at : at + 500]) + whole[at + 500 :])
+        source = ChatGptExport(path)
+        if name == "file-1.png":
+            assert source.file(ForeignFile("x", name), 1 << 20) is None
+            continue
+        with pytest.raises(EverloopError, match=r"conversations\.json in the export cannot be read "):
+            list(source.conversations())
+
+
 def test_a_bomb_is_read_in_pieces_and_named(tmp_path: Path):
     with (
         zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as export,

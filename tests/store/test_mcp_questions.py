@@ -48,8 +48,10 @@ async def test_a_question_is_open_as_long_as_whoever_asks_says_so(home: Home):
     await here.mcp_questions.ask(ASKED)
     await home.write("UPDATE mcp_questions SET until = until - 31")
     assert await there.mcp_questions.waiting("ann") == []
-    await here.mcp_questions.keep_asking(ASKED.id)
+    assert await here.mcp_questions.keep_asking(ASKED.id) is True
     assert await there.mcp_questions.waiting("ann") == [ASKED]
+    await there.mcp_questions.end(ASKED.id)
+    assert await here.mcp_questions.keep_asking(ASKED.id) is False
 
 
 @pytest.mark.parametrize("who", ["ann", "bob"])

@@ -1490,6 +1490,7 @@ async def test_of_letters_with_numbered_events_the_last_is_found_and_whether_it_
 ):
     names = [f"once:a:{number:08x}" for number in (0, 9, 10)]
     receipts = [await store.receive(letter(name)) for name in ("once:9:00000000", *names, "once:b:00000000")]
+    await store.receive(letter(f"{names[-1]}/stop"))  # as what a command of that event has posted is called
     newest = await store.newest("test", "once:a:00000000", "once:a:ffffffff")
     assert newest is not None
     assert (newest.event, newest.mail, newest.thread, newest.ended, newest.given) == (

@@ -293,6 +293,20 @@ def test_tools_that_the_same_lines_make_share_what_these_say_and_no_more() -> No
     ]
 
 
+def test_what_an_annotation_means_that_is_kept_as_text_is_what_its_own_module_says() -> None:
+    """As in a file of a plugin, and in a copy of it in which the one word is another."""
+
+    def kinds_in(module: str, kinds: str) -> Any:
+        names: dict[str, Any] = {"__name__": module, "tool": tool}
+        source = (
+            f"from typing import Literal; Kind = Literal[{kinds}]\n@tool\nasync def light(kind: 'Kind') -> str: ..."
+        )
+        exec(compile(source, f"{module}.py", "exec"), names)
+        return names["light"].spec.schema["properties"]["kind"]["enum"]
+
+    assert [kinds_in("lamps", "'red', 'blue'"), kinds_in("doors", "'open'")] == [["red", "blue"], ["open"]]
+
+
 def test_a_tool_with_a_default_that_has_no_hash_is_made_all_the_same() -> None:
     @tool
     async def gather(names: list[str] = ["ann"]) -> str:  # noqa: B006

@@ -6,10 +6,13 @@ import secrets
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
 from ..errors import EverloopError, FileTooLarge, MailRefused, NoRoom
+from ..moving.values import ForeignSource
 from ..ports.importing import ImportedThing, ImportStanding, ImportUpload, ImportWanted
+from ..settings import path_in
 from ..settings.editor import SettingsEditor
 from .house import House
 from .moving import Mover, MovingOptions, MovingReport, source_for
@@ -35,7 +38,7 @@ class ImportDesk:
         self._changed = changed
         self._folder = house.opened.home / FOLDER
         self._wanted: ImportWanted | None = None
-        self._mover: Mover | None = None
+        self._report = MovingReport([], {}, [])
         self._running = self._receiving = False
         self._error = ""
 
@@ -80,7 +83,8 @@ class ImportDesk:
         if self._running or self._receiving:
             raise MailRefused(BUSY)
         path = self._path(wanted)
-        self._wanted, self._mover, self._error, self._running = wanted, None, "", True
+        self._wanted, self._error, self._running = wanted, "", True
+        self._report = MovingReport([], {}, [])
         self._house.supervisor.start("import", lambda: self._run(wanted, path), once=True)
         return self.standing()
 
@@ -88,7 +92,7 @@ class ImportDesk:
         if not wanted.upload:
             if not wanted.path.strip():
                 raise MailRefused(NEITHER)
-            return Path(wanted.path.strip()).expanduser()
+            return path_in(Path(), wanted.path.strip())
         path = self._folder / f"{wanted.upload}.zip"
         if not wanted.upload.isalnum() or not path.is_file():
             raise MailRefused(NO_UPLOAD)
@@ -96,8 +100,7 @@ class ImportDesk:
 
     async def _run(self, wanted: ImportWanted, path: Path) -> None:
         try:
-            self._mover = await self._mover_for(wanted, path)
-            await self._mover.move()
+            await self._move(wanted, path)
             if not wanted.dry_run:
                 await self._changed()
         except EverloopError as error:
@@ -111,9 +114,15 @@ class ImportDesk:
         finally:
             self._running = False
 
-    async def _mover_for(self, wanted: ImportWanted, path: Path) -> Mover:
+    async def _move(self, wanted: ImportWanted, path: Path) -> None:
+        """The source is let go of, however it ends: what was sent is removed then, and takes no room any more."""
+        with closing(await asyncio.to_thread(source_for, self._house.opened.home, wanted.kind, path)) as source:
+            mover = await self._mover_for(wanted, source)
+            self._report = mover.report
+            await mover.move()
+
+    async def _mover_for(self, wanted: ImportWanted, source: ForeignSource) -> Mover:
         house, home = self._house, self._house.opened.home
-        source = await asyncio.to_thread(source_for, home, wanted.kind, path)
         options = MovingOptions(wanted.enable, wanted.grown)
         ledger = await asyncio.to_thread(ImportLedger, home)
         if wanted.dry_run:
@@ -134,7 +143,7 @@ class ImportDesk:
     def standing(self) -> ImportStanding:
         if self._wanted is None:
             return ImportStanding()
-        report = self._mover.report if self._mover else MovingReport([], {}, [])
+        report = self._report
         state = "running" if self._running else "failed" if self._error else "done"
         counts = Counter(each.what for each in report.taken)
         return ImportStanding(

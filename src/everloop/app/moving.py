@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol, TypeVar
@@ -272,7 +272,8 @@ async def look(home: Path, kind: str, path: Path, options: MovingOptions = USUAL
     from .moving_look import LookingHand
 
     hand = LookingHand(home, SettingsEditor(home, os.environ))
-    return await Mover(source_of(kind, path), ImportLedger(home), hand, _silent, options).move()
+    with closing(source_for(home, kind, path)) as source:
+        return await Mover(source, ImportLedger(home), hand, _silent, options).move()
 
 
 @asynccontextmanager
@@ -286,9 +287,9 @@ async def open_mover(
     """Raises EverloopError."""
     from .moving_hand import open_hand
 
-    source = source_for(home, kind, path)
-    async with open_hand(home, source, enable=options.enable) as hand:
-        yield Mover(source, ImportLedger(home), hand, progress, options)
+    with closing(source_for(home, kind, path)) as source:
+        async with open_hand(home, source, enable=options.enable) as hand:
+            yield Mover(source, ImportLedger(home), hand, progress, options)
 
 
 __all__ = ["KINDS", "Mover", "MovingReport", "TakenOver", "look", "open_mover", "source_of"]

@@ -1,6 +1,8 @@
 """An export as services give it: a ZIP file, the folder that was unpacked from it, or the one file that counts."""
 
+import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -9,6 +11,8 @@ from typing import IO
 from ..errors import EverloopError
 
 MOST_NAMES = 200_000
+# What a damaged archive comes to, by the way in which it was packed.
+_BROKEN = (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error, lzma.LZMAError)
 
 
 class Export:
@@ -34,6 +38,11 @@ class Export:
         except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise EverloopError(f"{path} cannot be read ({error}); download it again, or unpack it first") from error
 
+    def close(self) -> None:
+        """Let go of the file: what is removed meanwhile takes room until then."""
+        if self._zip:
+            self._zip.close()
+
     def names(self) -> list[str]:
         return sorted(self._places)
 
@@ -47,7 +56,7 @@ class Export:
         try:
             with self._zip.open(place) if self._zip else open(place, "rb") as file:
                 yield file
-        except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as error:
+        except _BROKEN as error:
             raise EverloopError(f"{name} in the export cannot be read ({error}); download it again") from error
 
     def read(self, name: str, most: int) -> bytes | None:

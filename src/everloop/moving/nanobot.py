@@ -34,6 +34,9 @@ class NanobotHome:
             raise EverloopError(f"{path} is no home of nanobot: it has neither a config.json nor a workspace")
         self.workspace = self._workspace()
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
     def settings(self) -> Mapping[str, Any]:
         found = read_json(self.home / "config.json") if (self.home / "config.json").exists() else {}
         if not isinstance(found, Mapping):

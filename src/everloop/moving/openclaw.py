@@ -51,6 +51,9 @@ class OpenClawHome:
             config = {}
         self.workspace = workspace_in(self.home, config, "~/.openclaw/workspace")
 
+    def close(self) -> None:
+        """Nothing is held open."""
+
     def settings(self) -> Mapping[str, Any]:
         file = self.home / "openclaw.json"
         try:

@@ -36,6 +36,9 @@ class ServiceExport:
                 f"{export.path} holds no conversations.json: give the ZIP that the service sent you, or its folder"
             )
 
+    def close(self) -> None:
+        self.export.close()
+
     def conversations(self) -> Iterator[ForeignConversation | Remark]:
         for name in self._parts:
             with self.export.open(name) as file:

@@ -93,6 +93,8 @@ class ForeignSource(Protocol):
         """Its own settings file, as it is. Raises EverloopError."""
         ...
 
+    def close(self) -> None: ...
+
 
 def digest(*parts: str) -> str:
     """A name that is the same for the same thing, whenever it is read."""

@@ -70,7 +70,8 @@ class Arrivals(Protocol):
         """Of the last letters of all channels, at most so many, those of this one; the oldest first."""
 
     async def newest(self, channel: str, first: str, last: str) -> Came | None:
-        """Of the letters of a channel whose events lie between these two, both of one length, the one with the last."""
+        """Of the letters of a channel whose events lie between these two and are as long as both are, the one with the
+        last."""
 
     async def arrivals(self, mails: Sequence[int]) -> dict[int, float]:
         """When these letters came in."""

@@ -32,8 +32,9 @@ class McpOpenQuestions(Protocol):
         """False where one of that name is open, or too many are that this person is asked."""
         ...
 
-    async def keep_asking(self, id: str) -> None:
-        """Whoever asks is still there."""
+    async def keep_asking(self, id: str) -> bool:
+        """Whoever asks is still there. False where the question is not: whoever is asked was erased, or whoever asks
+        was taken for gone."""
         ...
 
     async def waiting(self, person: str) -> list[McpQuestion]:

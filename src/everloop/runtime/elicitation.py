@@ -66,7 +66,8 @@ class Elicitations:
                     if answer := await self._questions.answer_to(id):
                         return answer
                     await asyncio.sleep(LOOK)
-                await self._questions.keep_asking(id)
+                if not await self._questions.keep_asking(id):
+                    return McpFilledIn()  # nobody can answer it any more
                 continue
             await asyncio.sleep(LOOK)
 

@@ -39,6 +39,7 @@ class ArrivalRows(Database):
     async def newest(self, channel: str, first: str, last: str) -> Came | None:
         rows = await self._ask(
             "SELECT event, id, thread, at, ended, taken FROM inbox WHERE channel = $1 AND event BETWEEN $2 AND $3 "
+            "AND length(event) = length($2) "  # what a command has posted is called EVENT/stop or EVENT/told
             "ORDER BY event DESC LIMIT 1",
             channel,
             first,

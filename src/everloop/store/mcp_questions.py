@@ -15,7 +15,7 @@ _ASK = (
     "INSERT INTO mcp_questions(id, owner, holder, until, at, body) "
     f"VALUES($1, $2, $3, {{elapsed}} + {LASTS}, {{now}}, $4) ON CONFLICT DO NOTHING RETURNING id"
 )
-_KEEP = f"UPDATE mcp_questions SET until = {{elapsed}} + {LASTS} WHERE id = $1"
+_KEEP = f"UPDATE mcp_questions SET until = {{elapsed}} + {LASTS} WHERE id = $1 RETURNING id"
 _HELD = f"SELECT body, holder FROM mcp_questions WHERE owner = $1 AND {_OPEN} ORDER BY at, id"
 _ANSWER = f"UPDATE mcp_questions SET answer = $3 WHERE id = $1 AND owner = $2 AND {_OPEN} RETURNING id"
 
@@ -40,8 +40,8 @@ class McpQuestionRows:
 
         return await self._do(work)
 
-    async def keep_asking(self, id: str) -> None:
-        await self._change(_KEEP, id)
+    async def keep_asking(self, id: str) -> bool:
+        return bool(await self._change(_KEEP, id))
 
     async def waiting(self, person: str) -> list[McpQuestion]:
         return [_read(body) for body, holder in await self._ask(_HELD, person) if self._alive(holder)]

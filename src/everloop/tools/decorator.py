@@ -106,8 +106,10 @@ _MOST = 1000  # signatures that are remembered
 
 
 def _known_signature(function: AsyncFunction) -> _Signature:
-    """Everybody has tools of their own, made by the same lines: what these say is read once, and shared."""
-    if type(function) is not types.FunctionType or "__wrapped__" in vars(function):
+    """Everybody has tools of their own, made by the same lines: what these say is read once, and shared. What an
+    annotation means that is kept as text, its module says, and by that no function is known."""
+    texts = any(isinstance(hint, str) for hint in getattr(function, "__annotations__", {}).values())
+    if type(function) is not types.FunctionType or "__wrapped__" in vars(function) or texts:
         return _signature_of(function)
     said = (*function.__annotations__.items(), *(function.__kwdefaults__ or {}).items())
     key = function.__code__, function.__defaults__, function.__doc__, said

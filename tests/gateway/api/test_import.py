@@ -1,5 +1,6 @@
 """Moving in through the gateway: sent or named by the owner, looked at, done, and bounded."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,29 @@ async def test_an_export_that_was_sent_is_looked_at_and_taken_over_once(tmp_path
         assert (await done(door, kind="chatgpt", upload=again["upload"], dry_run=False))["there"] == {"conversation": 2}
 
 
+def held_open(folder: Path) -> list[str]:
+    """What of a folder this process has open, removed or not."""
+    found = [os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd") if is_open(number)]
+    return [place for place in found if place.startswith(str(folder))]
+
+
+def is_open(number: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{number}")
+
+
+async def test_an_export_that_was_taken_over_takes_no_room_any_more(tmp_path: Path):
+    export = chatgpt_export(tmp_path / "export.zip").read_bytes()
+    broken = chatgpt_export(tmp_path / "broken.zip").read_bytes().replace(b"Garden", b"gARDEN")  # not as it was packed
+    folder = tmp_path / "home" / import_desk.FOLDER
+    async with opened(tmp_path / "home", provider=HELLO) as door:
+        for data, dry_run, state in ((export, True, "done"), (broken, False, "failed"), (export, False, "done")):
+            _, kept = await sent(door, data)
+            assert (await done(door, kind="chatgpt", upload=kept["upload"], dry_run=dry_run))["state"] == state
+            assert held_open(folder) == []
+        with (tmp_path / "export.zip").open("rb"):  # a look that cannot fail would be none
+            assert held_open(tmp_path) != []
+
+
 @pytest.mark.parametrize("kind", ["nanobot", "openclaw"])
 async def test_a_home_on_the_gateways_machine_is_taken_over_while_the_gateway_runs(kind: str, tmp_path: Path):
     source = FIXTURES / "nanobot" if kind == "nanobot" else openclaw_home(tmp_path / "other")
@@ -68,6 +92,7 @@ async def test_what_cannot_be_read_is_told_in_a_sentence(tmp_path: Path):
         for wanted in (
             {"kind": "claude", "upload": kept["upload"]},
             {"kind": "openclaw", "path": str(tmp_path / "no")},
+            {"kind": "openclaw", "path": "~nobody-of-this-name/x"},
         ):
             standing = await done(door, **wanted)
             assert (standing["state"], standing["taken"]) == ("failed", [])

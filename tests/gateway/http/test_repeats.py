@@ -302,6 +302,24 @@ async def test_a_stopped_turn_is_not_asked_again_by_a_client_but_may_be_by_a_per
         assert (await post(served, "/v1/chat/completions", HI, **session))[0] == 200
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/message"])
+async def test_a_stop_that_is_said_again_stops_again(serve: Serve, path: str):
+    ledger, name = Ledger(Effect.READ), "input" if path.endswith("responses") else "content"
+    headers = {} if path == "/message" else {"X-Everloop-Session": "api:stop"}
+    chats = path.endswith("completions")
+    stop = {**BODIES[path], **({"messages": [{"role": "user", "content": "/stop"}]} if chats else {name: "/stop"})}
+    async with serve(pays_and(Say("paid")), tools=[ledger.tool]) as served:
+        for _ in range(3):
+            ledger.go.clear()
+            asking = asyncio.ensure_future(post(served, path, BODIES[path], **headers))
+            await ledger.began.wait()
+            ledger.began.clear()
+            status, _, told = await post(served, path, stop, **headers)
+            assert (status, "Stopped 1 task" in str(told)) == (200, True), told
+            assert (await asking)[0] == 424
+            ledger.go.set()
+
+
 async def test_requests_without_a_session_never_stand_in_the_list_however_they_end(serve: Serve):
     ledger = Ledger()
     async with serve(pays_and(Fail(HostFailed("gone"))), tools=[ledger.tool]) as served:
