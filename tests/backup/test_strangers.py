@@ -1,9 +1,11 @@
 """What somebody puts into a backup, or beside one, to harm whoever reads it; and that the same without it is read."""
 
+import errno
 import fcntl
 import gzip
 import os
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -190,3 +192,25 @@ def test_of_a_restore_that_was_cut_off_the_next_one_knows_what_was_there_before(
     assert (second, [path.name for path in home.iterdir()]) == (first, ["restoring.json"])
     second.put_back()
     assert {path.name: path.read_text() for path in home.iterdir()} == {"config.toml": "mine"}
+
+
+def no_links(code: int) -> Callable[..., None]:
+    def link(*names: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return link
+
+
+def test_a_disk_without_hard_links_keeps_backups_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As exFAT and many network shares: nothing there is written over either, and what fails otherwise is told."""
+    monkeypatch.setattr(os, "link", no_links(errno.EPERM))
+    with new_backup(tmp_path, 0.0, False) as (file, target):
+        file.write(b"whole")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"whole"]
+    with pytest.raises(BackupError, match="File exists"), new_backup(tmp_path, 1.0, False) as (_, target):
+        target.write_bytes(b"another's")
+    assert sorted(path.read_bytes() for path in tmp_path.iterdir()) == [b"another's", b"whole"]
+    monkeypatch.setattr(os, "link", no_links(errno.EIO))
+    with pytest.raises(BackupError, match="nothing is left of it"), new_backup(tmp_path, 2.0, False):
+        pass
+    assert len(list(tmp_path.iterdir())) == 2

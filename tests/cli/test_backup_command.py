@@ -259,3 +259,36 @@ async def test_a_plain_file_in_the_place_of_an_encrypted_one_is_refused(person: 
     assert [(each.status, "is not encrypted, and was to be" in each.err) for each in ran] == [(1, True)] * 3
     assert (await person.run("backup", "verify", str(file))).status == 0
     assert not (tmp_path / "x").exists()
+
+
+async def test_a_workspace_around_the_home_brings_neither_its_key_nor_older_backups(person: Person, tmp_path: Path):
+    """As of somebody whose workspace is their own folder."""
+    person.environment["EVERLOOP_WORKSPACE"] = str(tmp_path)
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "safe").mkdir()
+    (tmp_path / "safe" / "list.txt").write_text("of backups")
+    key = (person.home / "vault.key").read_bytes()
+    for _ in range(2):
+        made = await person.run("backup", "create", "--json", "--folder", str(tmp_path / "safe"))
+        assert made.status == 0, made.err
+    with tarfile.open(json.loads(made.out)["path"]) as tar:
+        held = {each.name: file.read() for each in tar if (file := tar.extractfile(each))}
+    assert not [name for name, data in held.items() if data == key or name.endswith((".gz", ".part"))]
+    assert not [name for name in held if name.startswith("workspace/home")]
+    assert (held["workspace/mine.txt"], held["workspace/safe/list.txt"]) == (b"mine", b"of backups")
+
+
+async def test_what_lies_in_the_home_and_is_not_ours_is_told_as_left_out(person: Person):
+    (person.home / "workspace" / "out").unlink()
+    (person.home / "diary.txt").write_text("of somebody who keeps it there")
+    made = await person.run("backup", "create")
+    assert (made.status, "diary.txt: it lies in the home" in made.err) == (0, True)
+
+
+async def test_an_export_is_not_written_where_it_would_be_read_again(person: Person, tmp_path: Path):
+    for target in ("workspace/all.zip", "workspace/all", "people/all.zip"):
+        refused = await person.run("export", str(person.home / target))
+        assert (refused.status, "name a place elsewhere" in refused.err) == (1, True), refused
+        assert not (person.home / target).exists()
+    assert (await person.run("users", "export", "owner", str(person.home / "workspace" / "me.zip"))).status == 1
+    assert (await person.run("export", str(tmp_path / "all.zip"))).status == 0

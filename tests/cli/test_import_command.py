@@ -92,6 +92,9 @@ async def test_what_nanobot_had_is_found_again_and_a_second_import_changes_nothi
     ]
     [water] = [each["note"] for each in report["taken"] if each["name"] == "water plants"]
     assert water.startswith("cron 0 8 * * 1-5; paused, so that two do not do it")
+    [heart] = [each["note"] for each in report["taken"] if each["name"] == "HEARTBEAT.md"]
+    assert "imported/nanobot/HEARTBEAT.md of the workspace, so that two do not do it" in heart
+    assert "freeze" in (person.home / "workspace" / "imported" / "nanobot" / "HEARTBEAT.md").read_text()
     assert (await person.run(*shlex.split(water.partition("everloop ")[2]))).status == 0
     assert [
         each["schedule"]["name"] for each in (await asked(person, "cron", "list"))["schedules"] if each["enabled"]
@@ -183,10 +186,9 @@ async def test_what_is_here_already_is_not_written_over(person):
 async def test_an_imported_conversation_goes_on_where_it_was(person, model):
     await moved(person, "nanobot", NANOBOT)
     person.environment["EVERLOOP_PROVIDERS__CUSTOM__API_BASE"] = model.url
-    person.environment["EVERLOOP_HEARTBEAT__ENABLED"] = "false"  # nanobot's has something to look at, and asks as well
     model.play([Say("I remember.")])
     ran = await person.run("agent", "-m", "Do you remember?")
-    assert (ran.status, ran.out) == (0, "I remember.\n")
+    assert (ran.status, ran.out, model.calls) == (0, "I remember.\n", 1)
     [shown] = [said for said in map(said_in, model.prompts) if said[-1] == ("user", "Do you remember?")]
     assert ("assistant", "The plan is written.") in shown
 
@@ -281,3 +283,13 @@ async def test_titles_and_names_steer_no_terminal(person, tmp_path):
     ran = await person.run("import", "chatgpt", str(chatgpt_export(tmp_path / "x.zip", json.dumps([evil]))))
     assert ran.status == 0
     assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(ran.out + ran.err)
+
+
+async def test_what_another_heartbeat_asks_for_is_looked_at_here_once_its_owner_says_so(person, tmp_path):
+    theirs = (FIXTURES / "nanobot/.nanobot/workspace/HEARTBEAT.md").read_text()
+    await moved(person, "nanobot", NANOBOT)
+    assert not (person.home / "workspace" / "HEARTBEAT.md").exists()
+    person.home = tmp_path / "other"
+    person.environment["EVERLOOP_HOME"] = str(person.home)
+    await moved(person, "nanobot", NANOBOT, "--enable")
+    assert (person.home / "workspace" / "HEARTBEAT.md").read_text() == theirs

@@ -1,18 +1,26 @@
 """The gateway makes backups by itself, on either database, keeps the newest, and tells the owner when it cannot."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 from tests.store.conftest import Home, PostgresHome
 
 from everloop.app import open_desk
-from everloop.app.backups import backups_in, names_made
+from everloop.app.backups import Backups, backups_in, names_made
+from everloop.app.scheduled_backups import ScheduledBackups
 from everloop.app.secrets import keep_secret
 from everloop.app.verifying import verify
 from everloop.backup.listing import made_ones
 from everloop.core.log import AgentTold
 from everloop.ports.audit import line_of
+from everloop.ports.backup import BACKUP
+from everloop.ports.jobs import Job
+from everloop.runtime.clock import MACHINE
+from everloop.settings import Settings
+from everloop.settings.shape import BackupSection
+from everloop.store.vault import EncryptedVault, key_of
 from everloop.testing import Say, ScriptedModel
 
 
@@ -21,6 +29,7 @@ def settings_for(home: Home, **backup: Any) -> dict[str, Any]:
     return {"store": store, "backup": backup}
 
 
+DAY = 86_400
 PLANTED = ("everloop-20250101-000000.tar.gz", "everloop-20990101-000000.tar.gz", "everloop-20990102-000000.tar.gz")
 
 
@@ -48,6 +57,19 @@ async def test_one_is_made_at_once_and_the_oldest_go_but_what_others_have_put_th
     checked = verify(made[0].path, "correct horse", tmp_path)
     assert checked.about.has_key
     assert checked.summary.rows["users"] == 1
+
+
+async def test_a_clock_that_was_ahead_puts_none_off_once_it_is_right(home: Home, tmp_path: Path):
+    store, now = await home.connect(), time.time()
+    settings = Settings(backup=BackupSection(every="daily"))
+    backups = Backups(tmp_path, store, lambda: settings, EncryptedVault(store, key_of(tmp_path, {})), MACHINE)
+    followed = ScheduledBackups(backups, store, lambda: settings)
+    for due, kept in ((now + 365 * DAY, False), (now + 0.9 * DAY, True)):
+        await store.drop_job("", BACKUP)
+        await store.add_job(Job(BACKUP, BACKUP, due, owner="", schedule=f"every {DAY}"))
+        await followed.follow()
+        [row] = [row for row in await store.jobs("") if row.job.id == BACKUP]
+        assert (row.job.due == due, row.job.due <= now + DAY) == (kept, True)
 
 
 async def test_the_owner_is_told_once_when_none_can_be_made(home: Home, tmp_path: Path):

@@ -16,7 +16,7 @@ from .. import __version__
 from ..backup.listing import SEALED, BackupFile, MadeBackup, new_backup
 from ..backup.manifest import DATABASE, About, PackSummary
 from ..backup.pack import Pack
-from ..backup.walk import pack_tree, size_of
+from ..backup.walk import Apart, pack_tree, place_of, size_of
 from ..errors import BackupError
 from ..ports import Clock, Store
 from ..ports.failpoint import reach
@@ -24,7 +24,7 @@ from ..settings import Settings, workspace_of
 from ..store.copying import counts_in, schema_in
 from .backups import FOLDER, Tell
 from .finishing import to_its_end
-from .home_folders import FOLDERS
+from .home_folders import FOLDERS, FolderRule
 
 WORKSPACE = "workspace"
 KEY = "vault.key"
@@ -32,6 +32,8 @@ NO_KEY = (
     "It is not encrypted, so the key of the vault (vault.key) was left out: from this backup alone, API keys, tokens "
     "and logins in the vault cannot be read again. Keep vault.key elsewhere, or make it with a passphrase."
 )
+SPARE, SMALL = 50_000_000, 25_000_000  # bytes that stay free; that are written without looking
+NOT_OURS = "it lies in the home, and is nothing of everloop's"
 IN_A_BUCKET = "files: they lie in a bucket (files.url), which has backups of its own"
 
 
@@ -45,13 +47,20 @@ class HomePacker:
 
     async def make(self, store: Store, folder: Path, passphrase: str, tell: Tell | None) -> MadeBackup:
         """`tell` is called from another thread. Raises BackupError, StoreError, HomeError."""
-        made, count = self._clock.now(), _Count(tell)
+        made = self._clock.now()
         with _staging(self._home) as staging:
-            copy = staging / DATABASE
+            copy, count = staging / DATABASE, _Count(tell, _Room(staging, folder))
+            await asyncio.to_thread(self._check_room, staging)
             await asyncio.to_thread(copy.touch, 0o600)
             await store.copy_to(str(copy))
             reach("backup.copied")
             return await to_its_end(lambda: self._pack(copy, folder, made, passphrase, count), count.stop)
+
+    def _check_room(self, staging: Path) -> None:
+        """For the copy; of PostgreSQL nobody knows how large it will be."""
+        database = self._home / DATABASE
+        if not self._settings.store.url and database.exists():
+            _Room(staging).check(database.stat().st_size)
 
     def _pack(self, copy: Path, folder: Path, made: float, passphrase: str, count: "_Count") -> MadeBackup:
         settings, key = self._settings, self._home / KEY
@@ -69,10 +78,13 @@ class HomePacker:
         count.expect(size_of(str(path)) for path in places.values())
         with new_backup(folder, made, bool(passphrase)) as (file, target):
             pack = Pack(file, about, passphrase=passphrase, staging=copy.parent, tell=count)
+            apart = Apart(place_of(os.stat(self._home)), place_of(os.stat(folder)))
             try:
                 for name, path in places.items():
-                    pack_tree(pack, str(path), name)
+                    pack_tree(pack, str(path), name, apart)
                     reach("backup.packing")
+                for name in self._strangers():
+                    pack.leave_out(name, NOT_OURS)
                 if settings.files.url:
                     pack.leave_out("files", IN_A_BUCKET)
                 summary = pack.finish(rows)
@@ -82,10 +94,14 @@ class HomePacker:
         found = BackupFile(target, made, target.stat().st_size, bool(passphrase))
         return MadeBackup(found, summary, self._warnings(settings, summary, bool(passphrase)))
 
+    def _strangers(self) -> list[str]:
+        """What lies in the home and is no part of it: another agent's whose home this is, too, or somebody's own."""
+        return sorted(name for name in os.listdir(self._home) if _rule_of(name) is None)
+
     def _places(self, settings: Settings, sealed: bool) -> Iterator[tuple[str, Path]]:
         """What lies in the home and is part of it, by the name that it has in a backup."""
         for name in os.listdir(self._home):
-            rule = next((each for each in FOLDERS if fnmatchcase(name, each.name)), None)
+            rule = _rule_of(name)
             if rule is None or name == WORKSPACE or (rule.left_out and not (name == KEY and sealed)):
                 continue
             if name != "files" or not settings.files.url:
@@ -107,16 +123,48 @@ class HomePacker:
         return tuple(found)
 
 
+def _rule_of(name: str) -> FolderRule | None:
+    return next((each for each in FOLDERS if fnmatchcase(name, each.name)), None)
+
+
 def is_named_sealed(file: Path) -> bool:
     """Whether its name says that it is encrypted, which a file cannot be believed about."""
     return file.name.endswith(SEALED)
 
 
-class _Count:
-    """How much has been read, told to who wants to know; and whether it is still wanted."""
+class _Room:
+    """What is left on disks, which a house that runs meanwhile needs to keep what people say: no backup takes all."""
 
-    def __init__(self, tell: Tell | None) -> None:
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
+        self._since = 0
+
+    def check(self, size: int) -> None:
+        """That so much more finds room. Raises BackupError."""
+        for folder in self._folders:
+            place = next(each for each in (folder, *folder.parents) if each.exists())
+            status = os.statvfs(place)
+            free = status.f_bavail * status.f_frsize
+            if size > SMALL and size + SPARE > free:
+                raise BackupError(
+                    f"the disk of {place} has {free:,} bytes left, and a backup would leave too little for what runs "
+                    "meanwhile: make room there, or name another folder with --folder"
+                )
+
+    def use(self, piece: int) -> None:
+        """A piece was read, and so as much may be written. Raises BackupError."""
+        self._since += piece
+        if self._since > SMALL:
+            self.check(self._since)
+            self._since = 0
+
+
+class _Count:
+    """How much has been read, told to who wants to know; and whether it is still wanted, and finds room."""
+
+    def __init__(self, tell: Tell | None, room: _Room) -> None:
         self._tell = tell
+        self._room = room
         self._done = self._total = 0
         self._stopped = Event()
 
@@ -129,6 +177,7 @@ class _Count:
     def __call__(self, piece: int) -> None:
         if self._stopped.is_set():
             raise BackupError("the backup was ended, and nothing is left of it")
+        self._room.use(piece)
         self._done += piece
         if self._tell:
             self._tell(self._done, self._total)

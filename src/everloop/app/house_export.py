@@ -1,6 +1,7 @@
 """Everything that is kept, as files that people can read: of each person what they would be given themselves, then what
 is the house's. No secret is among it."""
 
+import asyncio
 import csv
 import io
 from collections.abc import AsyncIterator, Iterable
@@ -19,6 +20,7 @@ from ..ports.directory import Person
 from ..readings.filenames import safe_name
 from ..settings import without_secrets
 from .home_folders import walked
+from .leaving import check_apart
 from .records import Records
 
 PAGE = 1000
@@ -45,6 +47,7 @@ home).
 
 async def write_house(records: Records, path: Path, now: float, version: str) -> int:
     """Into a new zip file, if it is called so, else a new folder; for how many. Raises HomeError, StoreError."""
+    await asyncio.to_thread(check_apart, records, path)
     everybody = await _everybody(records)
     files = _files(records, everybody, now, version)
     if path.suffix.lower() == ".zip":

@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..errors import EverloopError, MailRefused
 from ..moving.values import (
@@ -25,6 +25,8 @@ from ..moving.values import (
     Remark,
     digest,
 )
+from ..ports.heartbeat import HEARTBEAT_FILE
+from ..readings.heartbeat import instructions_in
 from ..settings import nanobot, openclaw
 from ..settings.editor import SettingsEditor
 from ..settings.foreign import Translation
@@ -33,6 +35,10 @@ from .moving_settings import ForeignSetting, settings_of
 
 MEMORY, HISTORY = "MEMORY.md", "HISTORY.md"
 SET_ASIDE = "imported/{kind}/skills"  # skills that nobody has looked at yet
+PAUSED = (
+    "set aside in {place} of the workspace, so that two do not do it: end the other agent, then move it up into the "
+    "workspace, where it is looked at by itself (docs/heartbeat.md)"
+)
 GROWN = "“{title}” has other messages there than when it was taken over: --grown takes it once more, beside the first"
 KINDS = ("nanobot", "openclaw", "chatgpt", "claude")
 
@@ -116,7 +122,7 @@ class Mover:
         async for found in _aside(self._source.texts()):
             if not self._remarked(found):
                 assert isinstance(found, ForeignText)
-                await self._one("file", found.name, found.name, self._hand.text(found))
+                await self._move_text(found)
         async for skill in _aside(self._source.skills()):
             place = f"{SET_ASIDE.format(kind=self._source.kind)}/{skill.name}"
             note = f"set aside in {place} of the workspace; look at it: everloop skills install"
@@ -132,6 +138,14 @@ class Mover:
         if self.report.taken:
             await self._hand.end(Counter(each.what for each in self.report.taken))
         return self.report
+
+    async def _move_text(self, found: ForeignText) -> None:
+        """What a HEARTBEAT.md asks for would be done at once, there and here, and paid: it waits as jobs do."""
+        if found.name != HEARTBEAT_FILE or self._options.enable or not await asyncio.to_thread(_asks, found):
+            await self._one("file", found.name, found.name, self._hand.text(found))
+            return
+        aside = structs.replace(found, name=f"imported/{self._source.kind}/{HEARTBEAT_FILE}")
+        await self._one("file", found.name, found.name, self._hand.text(aside), PAUSED.format(place=aside.name))
 
     def _when(self, job: ForeignJob) -> str:
         """With how it is switched on where it is not."""
@@ -215,6 +229,13 @@ class Mover:
             self._ledger.note(self._source.kind, what, id)
         self.report.taken.append(TakenOver(what, name, note))
         return True
+
+
+def _asks(found: ForeignText) -> bool:
+    try:
+        return instructions_in(found.read().decode(errors="replace")).asks
+    except OSError:  # whoever copies it says so
+        return False
 
 
 async def _aside(found: Iterator[Found]) -> AsyncIterator[Found]:

@@ -67,9 +67,14 @@ class TakingHand(Struct, frozen=True, kw_only=True):
             branch, key = self.sessions.bring_in(lines, session, thread)
             if not await store.perform(OWNER, key, branch):
                 return f"the session {key} is somebody else's here"
-        if found.session and await store.session(found.session) is None:
+        if found.session and await store.session(found.session) is None and await self._is_owners(found.session):
             await store.perform(OWNER, found.session, ResumeThread(thread))
         return ""
+
+    async def _is_owners(self, session: str) -> bool:
+        """Whether nobody else is known by the account that a private chat is named after."""
+        person = await self.opened.store.known_by(session)
+        return person is None or person.id == OWNER
 
     async def _messages(self, found: ForeignConversation) -> list[dict[str, Any]]:
         messages = list(found.messages)

@@ -41,12 +41,16 @@ class ScheduledBackups:
         every = self._settings().backup.every
         wanted = f"every {SECONDS[every]}" if every else ""
         now = next((row for row in await self._store.jobs("") if row.job.id == BACKUP), None)
-        if now and now.job.schedule == wanted:
+        if now and now.job.schedule == wanted and not self._is_put_off(now.job.due, every):
             return
         if now:
             await self._store.drop_job("", BACKUP)
         if wanted:
             await self._store.add_job(Job(BACKUP, BACKUP, self._clock.now(), owner="", schedule=wanted))
+
+    def _is_put_off(self, due: float, every: str) -> bool:
+        """By a clock that was ahead when the last one was made, and was set back since."""
+        return due > self._clock.now() + SECONDS[every]
 
     async def work(self, row: JobRow) -> str:
         """As the scheduler has it done."""

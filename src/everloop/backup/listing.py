@@ -1,5 +1,6 @@
 """The backups of a folder, by their names: what has such a name is whole, for it got it when it was on the disk."""
 
+import errno
 import fcntl
 import os
 import re
@@ -8,6 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +21,7 @@ from .manifest import PackSummary
 PLAIN, SEALED = ".tar.gz", ".tar.gz.enc"
 _NAME = re.compile(r"everloop-(\d{8}-\d{6})(?:-\d+)?\.tar\.gz(\.enc)?")
 _PART = ".everloop-*.part"
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS}
 _STAMP = "%Y%m%d-%H%M%S"
 
 
@@ -37,6 +40,11 @@ class MadeBackup(Struct, frozen=True):
     file: BackupFile
     summary: PackSummary
     warnings: tuple[str, ...] = ()
+
+
+def is_of_a_backup(name: str) -> bool:
+    """Whether it is called as a backup is, or as one that is being written."""
+    return bool(_NAME.fullmatch(name)) or fnmatchcase(name, _PART)
 
 
 def backups_in(folder: Path) -> list[BackupFile]:
@@ -91,8 +99,7 @@ def new_backup(folder: Path, made: float, sealed: bool) -> Iterator[tuple[Binary
             yield file, target
             file.flush()
             os.fsync(file.fileno())
-        os.link(part, target)  # never in the place of another
-        _keep_names(folder)
+        _give_name(part, target)
     except OSError as error:
         raise BackupError(
             f"the backup could not be written into {folder} ({error.strerror}); nothing is left of it"
@@ -138,9 +145,20 @@ def _sweep(folder: Path) -> None:
                 os.close(opened)
 
 
-def _keep_names(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _give_name(part: Path, target: Path) -> None:
+    """Never in the place of another. A disk that has no hard links (exFAT, many network shares) is where backups often
+    go: there it is renamed, while the folder is locked for all of us."""
+    opened = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
+        try:
+            os.link(part, target)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+            part.rename(target)
         os.fsync(opened)
     finally:
         os.close(opened)

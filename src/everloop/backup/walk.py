@@ -1,10 +1,17 @@
 """What lies beneath a folder, held open by descriptors on the way down: whoever puts a link in the place of a folder
-meanwhile leads nobody out of it."""
+meanwhile leads nobody out of it.
+
+A workspace may lie anywhere, also around the home, or around the folder of backups. The home is no part of it then,
+for the key of the vault would be in a backup that is not encrypted; nor are backups: each would hold all before it.
+"""
 
 import os
 import stat
 from collections.abc import Iterator
 
+from msgspec import Struct
+
+from .listing import is_of_a_backup
 from .manifest import DEEPEST, is_text, leads_into, link_stays
 from .pack import Pack
 
@@ -14,7 +21,21 @@ OUT, OTHER, DEEP = "a link that leads out of it", "no file", f"more than {DEEPES
 UNNAMED = "its name is no text (UTF-8)"
 
 
-def pack_tree(pack: Pack, path: str, name: str) -> None:
+Place = tuple[int, int]  # a disk, and a folder on it
+
+
+class Apart(Struct, frozen=True):
+    """What is no part of a folder wherever it lies in it: the home, and backups in the folder of these."""
+
+    home: Place
+    backups: Place
+
+
+def place_of(status: os.stat_result) -> Place:
+    return status.st_dev, status.st_ino
+
+
+def pack_tree(pack: Pack, path: str, name: str, apart: Apart) -> None:
     """A file or a folder, under this name in the backup; nothing where there is none."""
     if not is_text(name):
         _leave_unnamed(pack, name)
@@ -27,7 +48,7 @@ def pack_tree(pack: Pack, path: str, name: str) -> None:
         pack.leave_out(name, str(error.strerror))
         return
     if stat.S_ISDIR(os.fstat(opened).st_mode):
-        _Tree(pack, os.path.realpath(path), name).pack(opened, "")
+        _Tree(pack, os.path.realpath(path), name, apart).pack(opened, "")
     else:
         _pack_file(pack, opened, name)
 
@@ -51,15 +72,19 @@ def _sizes(path: str) -> Iterator[int]:
 class _Tree:
     """A folder at the top of a home, which lies at `path`; `below` is where something is beneath it: "", "/a/b"."""
 
-    def __init__(self, pack: Pack, path: str, name: str) -> None:
-        self._pack, self._path, self._name = pack, path, name
+    def __init__(self, pack: Pack, path: str, name: str, apart: Apart) -> None:
+        self._pack, self._path, self._name, self._apart = pack, path, name, apart
 
     def pack(self, folder: int, below: str) -> None:
         """Closes the folder."""
         try:
-            self._pack.add_folder(self._name + below, os.fstat(folder).st_mode)
+            status = os.fstat(folder)
+            if place_of(status) == self._apart.home:
+                return
+            self._pack.add_folder(self._name + below, status.st_mode)
+            has_backups = place_of(status) == self._apart.backups
             with os.scandir(folder) as entries:
-                names = sorted(entry.name for entry in entries)
+                names = sorted(each.name for each in entries if not (has_backups and is_of_a_backup(each.name)))
             for each in names:
                 self._pack_one(folder, each, f"{below}/{each}")
         finally:

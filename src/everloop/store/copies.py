@@ -16,8 +16,7 @@ def copy(path: Path, target: int) -> None:
     """Copy the file as it is before it gets this schema. Raises HomeError and what apsw raises."""
     part = path.with_name(f"{path.name}.before-{target}.part")
     try:
-        for left in (part, part.with_name(f"{part.name}-journal")):  # by a process that was killed
-            left.unlink(missing_ok=True)
+        _remove(part)  # left by a process that was killed
         part.touch(mode=0o600)
         _back_up(path, part)
         part.replace(part.with_suffix(""))
@@ -27,6 +26,13 @@ def copy(path: Path, target: int) -> None:
             f"{path} was to be copied before it is changed, which failed ({error.strerror}: {part}). "
             "It was left untouched: make room for a copy and start again"
         ) from error
+    finally:
+        _remove(part)  # where there was no room for it: the version of before needs what is left to go on
+
+
+def _remove(part: Path) -> None:
+    for each in (part, part.with_name(f"{part.name}-journal")):
+        each.unlink(missing_ok=True)
 
 
 def forget_oldest(path: Path) -> None:

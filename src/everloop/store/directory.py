@@ -171,13 +171,18 @@ async def _owns(ask: Ask, account: str) -> bool:
 
 
 async def _link(ask: Ask, account: str, person: str) -> Sequence[Any]:
-    return await ask(
+    """The place that is named as the account, their conversation of two, is free for them: what another had there, who
+    has spoken from that account before or has brought it in from another agent, stays theirs and goes on elsewhere."""
+    linked = await ask(
         "INSERT INTO accounts(account, owner, at) VALUES($1, $2, {now}) "
         "ON CONFLICT(account) DO UPDATE SET owner = accounts.owner WHERE accounts.owner = excluded.owner "
         "RETURNING account",
         account,
         person,
     )
+    if linked:
+        await ask("DELETE FROM sessions WHERE key = $1 AND owner NOT IN ($1, $2)", account, person)
+    return linked
 
 
 def _person(row: Sequence[Any], accounts: Sequence[str]) -> Person:
