@@ -119,11 +119,19 @@ class House:
     @cached_property
     def matches(self) -> dict[str, list[bool]]:
         """By files, for each match over the entries of a log: whether it ends in assert_never."""
-        tree = self.trees[self.package / "core" / "log.py"]
+        return self._matches_over("core/log.py", "_Entry")
+
+    @cached_property
+    def event_matches(self) -> dict[str, list[bool]]:
+        """The same over what clients are shown."""
+        return self._matches_over("ports/events.py", "_Event")
+
+    def _matches_over(self, file_of_kinds: str, base_of_kinds: str) -> dict[str, list[bool]]:
+        tree = self.trees.get(self.package / file_of_kinds, ast.Module([], []))
         kinds = {
             node.name
             for node in tree.body
-            if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "_Entry" for base in node.bases)
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == base_of_kinds for base in node.bases)
         }
         found: dict[str, list[bool]] = defaultdict(list)
         for file, tree in self.trees.items():
@@ -168,6 +176,8 @@ ROWS: dict[str, tuple[str, Callable[[House], object]]] = {
     "comparisons with an event's name": ("0", House.event_comparisons),
     "matches over entries": ("", lambda house: sum(map(len, house.matches.values()))),
     "of these, ending in assert_never": ("all", lambda house: sum(map(sum, house.matches.values()))),
+    "matches over events": ("", lambda house: sum(map(len, house.event_matches.values()))),
+    "of those, ending in assert_never": ("all", lambda house: sum(map(sum, house.event_matches.values()))),
     "files, lines": ("", lambda house: f"{len(house.trees)}, {sum(map(house.lines, _places(house))):,}"),
 }
 

@@ -7,7 +7,7 @@ everloop, which must have none, and on a small package that breaks it, which mus
 import ast
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -197,10 +197,63 @@ def greedy_rooms(package: Path) -> list[str]:
     return [str(each) for each in imports_of(package) if each.module in wholes and each.place not in above]
 
 
+def broken_rings(package: Path) -> list[str]:
+    """What a function imports at its first use is heavy. A module that it could not import at its top, because that one
+    imports it, has something in it that belongs elsewhere."""
+    files = {_module(file, package): file for file in package.rglob("*.py")}
+    above = {name: _loaded_at_the_top(ast.parse(file.read_bytes()), name, file, files) for name, file in files.items()}
+    found = []
+    for name, file in files.items():
+        tree = ast.parse(file.read_bytes())
+        inside = [node for each in ast.walk(tree) if isinstance(each, FUNCTIONS) for node in ast.walk(each)]
+        for node in dict.fromkeys(inside):
+            for target in _modules_of(node, name, file, files):
+                place = file.relative_to(package).as_posix()
+                if name in _all_loaded(target, above) and place not in RINGS_LEFT:
+                    found.append(f"{place}:{node.lineno} imports {target}, which imports it")
+    return found
+
+
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+# Each takes a constant from who loads it; it could stand in a third place.
+RINGS_LEFT = {"app/backups.py", "app/moving.py", "app/opening.py"}
+
+
+def _module(file: Path, package: Path) -> str:
+    return ".".join(("everloop", *file.relative_to(package).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def _modules_of(node: ast.AST, name: str, file: Path, known: Collection[str]) -> list[str]:
+    """Of our modules those that an import names."""
+    above = tuple(name.split(".") if file.name == "__init__.py" else name.split(".")[:-1])
+    named = [next((m for m in (each, each.rpartition(".")[0]) if m in known), "") for each in _imported(node, above)]
+    return [*dict.fromkeys(filter(None, named))]
+
+
+def _loaded_at_the_top(tree: ast.AST, name: str, file: Path, known: Collection[str]) -> set[str]:
+    """What importing a module imports, but for what only the type checker sees."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        later = isinstance(node, FUNCTIONS | ast.Lambda)
+        if later or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            continue
+        found |= {*_modules_of(node, name, file, known)} | _loaded_at_the_top(node, name, file, known)
+    return found - {name}
+
+
+def _all_loaded(name: str, above: Mapping[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    ahead = {name}
+    while ahead:
+        ahead = {each for module in ahead for each in above.get(module, ())} - seen
+        seen |= ahead
+    return seen
+
+
 Rule = Callable[[Path], list[str]]
 RULES = [
     open_doors, unnamed_places, strange_clients, bare_clients, greedy_rooms, impure_imports, impure_code,
-    starred_literals,
+    starred_literals, broken_rings,
 ]  # fmt: skip
 
 
@@ -296,6 +349,16 @@ def test_a_package_that_keeps_them_passes(tmp_path: Path, file: str, source: str
     path.parent.mkdir(parents=True)
     path.write_text(source)
     assert [sentence for rule in RULES for sentence in rule(tmp_path)] == []
+
+
+@pytest.mark.parametrize(
+    "heavy, rings", [("from .x import g", 1), ("from . import x", 1), ("from . import y", 1), ("def h(): ...", 0)]
+)
+def test_a_ring_that_an_import_in_a_function_breaks_is_caught(tmp_path: Path, heavy: str, rings: int):
+    files = {"x.py": "def f():\n    from .heavy import h", "heavy.py": heavy, "y.py": "from .x import f"}
+    for name, source in files.items():
+        (tmp_path / name).write_text(source)
+    assert len(broken_rings(tmp_path)) == rings
 
 
 def loaded_by(*code: str) -> set[str]:

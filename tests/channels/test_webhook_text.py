@@ -9,9 +9,9 @@ import pytest
 import everloop
 from everloop.channels.text import DIALECTS, LEAST
 from everloop.channels.webhook import Webhook, open_channel
+from everloop.channels.webhook.manifest import DIALECTS as NAMES
+from everloop.channels.webhook.manifest import LEAST as SHORTEST
 from everloop.channels.webhook.rendered import RenderedWebhook
-from everloop.channels.webhook.wire import DIALECTS as NAMES
-from everloop.channels.webhook.wire import LEAST as SHORTEST
 from everloop.core.mail import Address, Outbound
 from everloop.errors import SettingsError
 from everloop.ports.channel import OutgoingPart, Rendered

@@ -29,7 +29,8 @@ from everloop.core.people import ERASED
 from everloop.core.thread import Thread
 from everloop.core.tool import FileChange, ToolCall
 from everloop.ports.conversation import Written
-from everloop.readings.erasing import BLANK, NOT_RUN, blanked, blanked_log, names, unnamed
+from everloop.readings.erasing import NOT_RUN, blanked_log, names, unnamed
+from everloop.readings.spoken import BLANK, blanked
 
 CANARY = "canary"
 ANNA, BEN = "fake:anna", "fake:ben"
@@ -81,7 +82,7 @@ def places_of(value: Any, above: str = "") -> set[str]:
 
 
 # What may stay: who has asked (which `unnamed` takes out), where, which model and tool; never what was said. A field
-# that is added to an entry and holds what somebody said has to be blanked in readings/erasing.py, or this fails.
+# that is added to an entry and holds what somebody said has to be blanked in readings/spoken.py, or this fails.
 STAYS = {
     "user_said": {
         *("author", "address", "payer", "principal", "source", "terms", "server"),

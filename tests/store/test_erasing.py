@@ -18,7 +18,8 @@ from everloop.errors import MailRefused
 from everloop.ports import Store
 from everloop.ports.directory import Person
 from everloop.ports.rows import Commit, Lease, Spent
-from everloop.readings.erasing import BLANK, NO_SUMMARY
+from everloop.readings.erasing import NO_SUMMARY
+from everloop.readings.spoken import BLANK
 
 IN_TABLES = {
     *("entries", "grants", "inbox", "jobs", "outbox", "reply_contexts", "snapshots", "threads", "tokens", "vault"),

@@ -27,7 +27,16 @@ from ..settings.unused import no_channel, switched_on
 from .secrets import SECRET_NAME, VAULT, UnknownSecret, take_out
 
 PLUGINS = "everloop.channels"
-OURS = {name: f"everloop.channels.{name}" for name in ("discord", "email", "matrix", "slack", "telegram", "webhook")}
+_TEXT, _SOCKETS = "markdown_it", "websockets"
+NEEDED = {  # by those of ours, from the extra `channels`
+    "discord": (_TEXT, _SOCKETS),
+    "email": (_TEXT,),
+    "matrix": (_TEXT,),
+    "slack": (_TEXT, _SOCKETS),
+    "telegram": (_TEXT,),
+    "webhook": (),
+}
+OURS = {name: f"everloop.channels.{name}" for name in NEEDED}
 TAKEN = (*DOORS, "chat", "owner", "timer")  # names that session keys and principals begin with already
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 _SECRET = re.compile(r"token|secret|password|passphrase|key|credential", re.IGNORECASE)

@@ -145,11 +145,8 @@ async def _not_yet(request: HookRequest) -> HookAnswer:
 
 
 def _answered_in(event: Event) -> tuple[str, ...]:
-    match event:
-        case TurnEnded(finished=finished):
-            return (finished.address,)
-        case PermissionAsked(approvals=approvals):
-            return tuple(each.session for each in approvals)
-        case CommandDone(address=address):
-            return (address,)
-    return ()
+    if isinstance(event, TurnEnded):
+        return (event.finished.address,)
+    if isinstance(event, PermissionAsked):
+        return tuple(each.session for each in event.approvals)
+    return (event.address,) if isinstance(event, CommandDone) else ()

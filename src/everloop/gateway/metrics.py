@@ -51,18 +51,17 @@ class Metrics:
         self._counts[row] += amount
 
     def hear(self, event: Event) -> None:
-        match event:
-            case TurnEnded(finished=finished):
-                self.count("turns_total", outcome=finished.reason or "answered")
-            case ToolReturned(tool=tool, outcome=outcome):
-                self.count("tool_calls_total", tool=tool, outcome=outcome)
-            case CallMeasured(model=model, usage=usage):
-                counts, (calls, seconds, input, output, cost) = self._counts, _of_a_call(model)
-                counts[calls] += 1
-                counts[seconds] += event.seconds  # type: ignore[assignment]
-                counts[input] += usage.input
-                counts[output] += usage.output
-                counts[cost] += event.cost or 0.0  # type: ignore[assignment]
+        if isinstance(event, TurnEnded):
+            self.count("turns_total", outcome=event.finished.reason or "answered")
+        elif isinstance(event, ToolReturned):
+            self.count("tool_calls_total", tool=event.tool, outcome=event.outcome)
+        elif isinstance(event, CallMeasured):
+            counts, (calls, seconds, input, output, cost) = self._counts, _of_a_call(event.model)
+            counts[calls] += 1
+            counts[seconds] += event.seconds  # type: ignore[assignment]
+            counts[input] += event.usage.input
+            counts[output] += event.usage.output
+            counts[cost] += event.cost or 0.0  # type: ignore[assignment]
 
     @property
     def uptime(self) -> float:

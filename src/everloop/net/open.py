@@ -23,9 +23,10 @@ from .answer_reader import AnswerReader
 from .connection import HttpConnection
 from .dialing import connect, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer, explain_no_connection
-from .request import write
+from .request import HttpRequest, write
 from .resolver import resolve
-from .socket_address import checked_address, websocket_opening
+from .socket_address import checked_address
+from .socket_opening import websocket_opening
 from .unzip import Unzip, make_room
 
 TYPE_CHECKING = False
@@ -83,7 +84,7 @@ class OpenHttp:
         bound: BoundHeaders | None = None,
     ) -> "_OpenExchange":
         """`bound` are sent at no hop but those of their origins, and the first has to be one."""
-        return _OpenExchange(self, method, url, body, headers, seconds, deadline, bound)
+        return _OpenExchange(self, HttpRequest(method, url, body, headers, seconds, deadline), bound)
 
     def hop(
         self,
@@ -95,7 +96,7 @@ class OpenHttp:
         seconds: float = 120.0,
     ) -> "_OpenExchange":
         """The Hops port."""
-        return _OpenExchange(self, method, url, body, headers, seconds, None, None, follows=False)
+        return _OpenExchange(self, HttpRequest(method, url, body, headers, seconds, follows=False))
 
     def websocket(
         self,
@@ -201,53 +202,38 @@ def _are_neighbours(one: Address, other: Address) -> bool:
 class _OpenExchange:
     """A request, the redirects it is sent through, and the last answer."""
 
-    def __init__(
-        self,
-        http: OpenHttp,
-        method: str,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        seconds: float,
-        deadline: float | None,
-        bound: BoundHeaders | None,
-        follows: bool = True,
-    ) -> None:
-        self._bound = bound
-        self._follows = follows
+    def __init__(self, http: OpenHttp, request: HttpRequest, bound: BoundHeaders | None = None) -> None:
         self._http = http
-        self._method = method
-        self._url = url
-        self._body = body
-        self._headers = headers
-        self._seconds = seconds
-        self._deadline = deadline
+        self._request = request
+        self._bound = bound
         self._connection: HttpConnection | None = None
 
     async def __aenter__(self) -> "OpenAnswer":
-        target = read_url(self._url)
-        deadline = asyncio.get_running_loop().time() + self._seconds
-        if self._deadline is not None:
-            deadline = min(deadline, self._deadline)
+        asked = self._request
+        target = read_url(asked.url)
+        deadline = asyncio.get_running_loop().time() + asked.seconds
+        if asked.deadline is not None:
+            deadline = min(deadline, asked.deadline)
         try:
             async with asyncio.timeout_at(deadline):
                 target, reader = await self._follow(target)
         except TimeoutError as error:
-            raise HostTimeout(f"{target.host} has not answered within {self._seconds:g} s.") from error
+            raise HostTimeout(f"{target.host} has not answered within {asked.seconds:g} s.") from error
         assert self._connection is not None
         return OpenAnswer(self._connection, reader, target, deadline, self._http.max_bytes)
 
     async def _follow(self, target: Target) -> tuple[Target, AnswerReader]:
-        headers, bound = self._headers, self._bound
+        asked, bound = self._request, self._bound
+        headers = asked.headers
         origins = {read_url(each).origin for each in bound.origins} if bound else set()
         if bound and target.origin not in origins:
             raise AddressRefused(f"{target.host} is not among {', '.join(bound.origins)}, so nothing was sent there.")
         for _ in range(MOST_REDIRECTS + 1):
             sent = {**headers, **bound.headers} if bound and target.origin in origins else headers
-            self._connection, reader = await self._http.send(self._method, target, self._body, sent, self._seconds)
+            self._connection, reader = await self._http.send(asked.method, target, asked.body, sent, asked.seconds)
             location = reader.headers.get("Location", "")
-            moved = reader.status in _REDIRECTS and location and self._method in ("GET", "HEAD")
-            if not moved or not self._follows:
+            moved = reader.status in _REDIRECTS and location and asked.method in ("GET", "HEAD")
+            if not moved or not asked.follows:
                 return target, reader
             self._connection.close()
             following = read_redirect(target, location)

@@ -1,13 +1,28 @@
-"""A request as it is written on a connection."""
+"""A request as it is made, and as it is written on a connection."""
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from msgspec import Struct
+
 _NAMES = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _FRAMING = {"content-length", "transfer-encoding"}  # how long a body is, which nobody says but `write`
 
 _Lines = tuple[tuple[str, str], ...]
+
+
+class HttpRequest(Struct, frozen=True):
+    """What somebody asks for. `seconds` and `deadline` are as the Http port says; what `follows` goes where it is
+    redirected to."""
+
+    method: str
+    url: str
+    body: bytes
+    headers: Mapping[str, str]
+    seconds: float
+    deadline: float | None = None
+    follows: bool = True
 
 
 def write(

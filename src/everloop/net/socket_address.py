@@ -4,13 +4,9 @@ import re
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from ..errors import AddressRefused, HostUnreachable, SettingsError
+from ..errors import AddressRefused, HostUnreachable
 from ..readings.secrets import secrets_in, without_secrets
 from .addresses import Target, read_url
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from .websocket import WebSocketOpening
 
 _LONG = 16  # characters of a part of an address that may be a token
 _SCHEME = re.compile(r"ws(s?)://", re.IGNORECASE)
@@ -43,12 +39,3 @@ def tokens_in(url: str, headers: Mapping[str, str]) -> tuple[str, ...]:
     _, _, rest = url.partition("://")
     parts = (*re.split(r"[/?&=#]", rest)[1:], *re.split(r"[/?&=#]", unquote(rest))[1:])
     return (*secrets_in(url, headers), *(part for part in parts if len(part) >= _LONG))
-
-
-def websocket_opening() -> "type[WebSocketOpening]":
-    """Loaded at its first use. Raises SettingsError."""
-    try:
-        from .websocket import WebSocketOpening
-    except ImportError as error:
-        raise SettingsError("WebSockets need the extra [channels]: pip install 'everloop[channels]'") from error
-    return WebSocketOpening

@@ -7,22 +7,24 @@ import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from types import TracebackType
 
 from yarl import URL
 
-from ..errors import HostFailed, HostTimeout, HostUnreachable, KeyRefused
+from ..errors import HostFailed, HostTimeout
 from ..ports import PLAIN_TERMS, SocketTerms
 from .answer_reader import AnswerReader, NotHttp
 from .connection import HttpConnection
-from .dialing import basic, dial, name_of, trusting
+from .dialing import dial, trusting
 from .failures import FAILURES, explain_cut, explain_no_answer
 from .proxies import find_proxy
-from .request import write
+from .request import HttpRequest
 from .resolver import Resolver
-from .socket_address import http_address, websocket_opening
+from .socket_address import http_address
+from .socket_opening import websocket_opening
 from .stream import StreamDialer, StreamOpening
+from .trusted_target import TrustedTarget, read_target, redirected, written_for
 from .unzip import Unzip, make_room
 
 TYPE_CHECKING = False
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
 _MOST_REDIRECTS = 10
 _NO_HEADERS: Mapping[str, str] = {}
-# A compressed stream of small events arrives in lumps; we never ask for one, and still read it when it comes.
-_ALWAYS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "everloop"}
 _REDIRECTS = {301, 302, 303, 307, 308}
 _ZIPPED = {"gzip", "x-gzip", "deflate"}
 _SLOWEST = 2**16  # bytes in a second of a body that is read as a whole
@@ -69,7 +69,7 @@ class TrustedHttp:
         seconds: float = 120.0,
         deadline: float | None = None,
     ) -> "_TrustedExchange":
-        return _TrustedExchange(self, method, url, body, headers, seconds, deadline)
+        return _TrustedExchange(self, HttpRequest(method, url, body, headers, seconds, deadline))
 
     def hop(
         self,
@@ -81,7 +81,7 @@ class TrustedHttp:
         seconds: float = 120.0,
     ) -> "_TrustedExchange":
         """The Hops port."""
-        return _TrustedExchange(self, method, url, body, headers, seconds, None, follows=False)
+        return _TrustedExchange(self, HttpRequest(method, url, body, headers, seconds, follows=False))
 
     async def close(self) -> None:
         if self._broom:
@@ -95,7 +95,7 @@ class TrustedHttp:
         self._resolver.close()
         await asyncio.sleep(0)  # in which the event loop lets them go
 
-    async def connect(self, target: "_Target", seconds: float) -> tuple[HttpConnection, bool]:
+    async def connect(self, target: TrustedTarget, seconds: float) -> tuple[HttpConnection, bool]:
         """A connection for one exchange, and whether it has carried one before."""
         waiting = self._idle.get(target.origin)
         while waiting:
@@ -106,7 +106,7 @@ class TrustedHttp:
             connection.close()
         return await self._dial(target, seconds), False
 
-    async def _dial(self, target: "_Target", seconds: float, *, always_tunnel: bool = False) -> HttpConnection:
+    async def _dial(self, target: TrustedTarget, seconds: float, *, always_tunnel: bool = False) -> HttpConnection:
         proxy = self.proxy_for(target)
         trust = self._trust() if "https" in (target.url.scheme, proxy and proxy.scheme) else None
         connection = await dial(target.url, proxy, trust, seconds, self._resolver, always_tunnel=always_tunnel)
@@ -122,7 +122,7 @@ class TrustedHttp:
         named_by: str = "",
     ) -> "WebSocketOpening":
         """The WebSockets port."""
-        target = _read(http_address(url, named_by))
+        target = read_target(http_address(url, named_by))
         return websocket_opening()(
             partial(self._ask_to_upgrade, target), url, target.name, headers=headers, terms=terms, part=self._let_go
         )
@@ -132,10 +132,10 @@ class TrustedHttp:
         return self._dialer.dial(host, port, tls=tls, seconds=seconds)
 
     async def _ask_to_upgrade(
-        self, target: "_Target", headers: Mapping[str, str], seconds: float
+        self, target: TrustedTarget, headers: Mapping[str, str], seconds: float
     ) -> tuple[HttpConnection, AnswerReader]:
         """Over a connection of its own: one that has rested may be closed, and this cannot be asked twice."""
-        request = _write("GET", target, headers, b"", None)
+        request = written_for(target, "GET", headers, b"", None)
         connection = await self._dial(target, seconds, always_tunnel=True)
         try:
             connection.send(request, seconds)
@@ -150,7 +150,7 @@ class TrustedHttp:
         self._busy.discard(connection)
         connection.close()
 
-    def part(self, target: "_Target", connection: HttpConnection) -> None:
+    def part(self, target: TrustedTarget, connection: HttpConnection) -> None:
         """The exchange is over, in one way or another."""
         self._busy.discard(connection)
         if not connection.is_usable:
@@ -174,7 +174,7 @@ class TrustedHttp:
                 del self._idle[origin]
         self._broom = loop.call_later(self._kept, self._sweep) if self._idle else None
 
-    def proxy_for(self, target: "_Target") -> URL | None:
+    def proxy_for(self, target: TrustedTarget) -> URL | None:
         """The environment is asked once per host."""
         if target.origin not in self._proxies:
             self._proxies[target.origin] = find_proxy(target.url, self._proxy)
@@ -189,48 +189,21 @@ class TrustedHttp:
 class _TrustedExchange:
     """A request and its answer. Not a generator, for the same reason as _BodyChunks."""
 
-    __slots__ = (
-        "_body",
-        "_connection",
-        "_deadline",
-        "_follows",
-        "_headers",
-        "_http",
-        "_method",
-        "_seconds",
-        "_target",
-        "_url",
-    )
+    __slots__ = ("_connection", "_http", "_request", "_target")
 
-    def __init__(
-        self,
-        http: TrustedHttp,
-        method: str,
-        url: str,
-        body: bytes,
-        headers: Mapping[str, str],
-        seconds: float,
-        deadline: float | None,
-        follows: bool = True,
-    ) -> None:
-        self._follows = follows
+    def __init__(self, http: TrustedHttp, request: HttpRequest) -> None:
         self._http = http
-        self._method = method
-        self._url = url
-        self._body = body
-        self._headers = headers
-        self._seconds = seconds
-        self._deadline = deadline
+        self._request = request
 
     async def __aenter__(self) -> "TrustedAnswer":
-        target, headers = _read(self._url), self._headers
+        target, headers = read_target(self._request.url), self._request.headers
         for _ in range(_MOST_REDIRECTS + 1):
             reader = await self._ask(target, headers)
             location = self._redirection(reader) if reader.status in _REDIRECTS else None
             if location is None:
-                return TrustedAnswer(self._connection, reader, target.name, self._seconds)
+                return TrustedAnswer(self._connection, reader, target.name, self._request.seconds)
             self._http.part(target, self._connection)
-            following = _follow(target, location)
+            following = redirected(target, location)
             if following.origin != target.origin:
                 headers = {name: value for name, value in headers.items() if name.lower() != "authorization"}
             target = following
@@ -246,31 +219,32 @@ class _TrustedExchange:
         finally:
             self._http.part(self._target, self._connection)
 
-    async def _ask(self, target: "_Target", headers: Mapping[str, str]) -> AnswerReader:
-        http, proxy = self._http, self._http.proxy_for(target)
-        request = _write(self._method, target, headers, self._body, proxy)
+    async def _ask(self, target: TrustedTarget, headers: Mapping[str, str]) -> AnswerReader:
+        http, asked, proxy = self._http, self._request, self._http.proxy_for(target)
+        written = written_for(target, asked.method, headers, asked.body, proxy)
         while True:
-            self._connection, used = await http.connect(target, self._seconds)
+            self._connection, used = await http.connect(target, asked.seconds)
             self._target = target
             try:
-                self._connection.send(request, self._seconds, self._method == "HEAD", self._deadline)
+                self._connection.send(written, asked.seconds, asked.method == "HEAD", asked.deadline)
                 return await self._connection.head()
             except BaseException as error:
                 self._connection.close()
                 http.part(target, self._connection)
                 if not isinstance(error, FAILURES):
                     raise
-                if isinstance(error, TimeoutError | NotHttp) or not used or self._method not in ("GET", "HEAD"):
-                    raise explain_no_answer(error, target.name, self._seconds) from error
+                if isinstance(error, TimeoutError | NotHttp) or not used or asked.method not in ("GET", "HEAD"):
+                    raise explain_no_answer(error, target.name, asked.seconds) from error
                 # It was closed while nobody used it; to look once more does no harm.
 
     def _redirection(self, reader: AnswerReader) -> str | None:
         """A POST would arrive as a GET without its body, which no one could explain. And a key in a header that we
         don't know would be told to a stranger."""
         location = reader.headers.get("Location")
-        if not self._follows or not location or self._method not in ("GET", "HEAD"):
+        asked = self._request
+        if not asked.follows or not location or asked.method not in ("GET", "HEAD"):
             return None
-        return location if {name.lower() for name in self._headers} <= _MAY_TRAVEL else None
+        return location if {name.lower() for name in asked.headers} <= _MAY_TRAVEL else None
 
 
 class TrustedAnswer:
@@ -341,65 +315,3 @@ class _BodyChunks:
         if not unzip.is_whole:
             raise EOFError
         return b""
-
-
-class _Target:
-    """An address, read once."""
-
-    __slots__ = ("authority", "key", "name", "origin", "path", "url")
-
-    def __init__(self, url: URL) -> None:
-        self.url = url
-        self.name = name_of(url)
-        self.authority = url.host_port_subcomponent or ""
-        self.origin = f"{url.scheme}://{self.authority}"
-        self.path = url.raw_path_qs
-        self.key = basic(url) if url.user is not None else ""
-
-
-@lru_cache(maxsize=256)
-def _read(url: str) -> _Target:
-    try:
-        parsed = URL(url)
-    except ValueError as error:
-        raise HostUnreachable(
-            "The host's address cannot be understood; it should look like https://host/v1."
-        ) from error
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise HostUnreachable(
-            f"{parsed.host or 'The address'} is not a web address; begin it with https:// or http://."
-        )
-    return _Target(parsed)
-
-
-def _follow(target: _Target, location: str) -> _Target:
-    try:
-        following = target.url.join(URL(location))
-        if target.key and following.user is None and following.origin() == target.url.origin():
-            following = following.with_user(target.url.user).with_password(target.url.password)
-        found = _read(str(following))
-    except (ValueError, HostUnreachable) as error:
-        raise HostFailed(f"{target.name} redirects to what is not a web address.") from error
-    if (target.url.scheme, found.url.scheme) == ("https", "http"):
-        raise HostFailed(
-            f"{target.name} redirects to http://{found.name}, which is not encrypted, so it is not followed. Ask for "
-            f"that address itself if it is wanted."
-        )
-    return found
-
-
-def _write(method: str, target: _Target, headers: Mapping[str, str], body: bytes, proxy: URL | None) -> bytes:
-    """A request as it is sent. Raises KeyRefused when a header would be more than one line."""
-    extra, where = {}, target.path
-    if target.key:
-        if any(name.lower() == "authorization" for name in headers):
-            raise KeyRefused(f"{target.name} has both a key and a password in its address. Keep one of them.")
-        extra["Authorization"] = target.key
-    if proxy and target.url.scheme == "http":  # which reads what it passes on
-        where = target.origin + where
-        if proxy.user is not None:
-            extra["Proxy-Authorization"] = basic(proxy)
-    try:
-        return write(method, where, target.authority, {**headers, **extra} if extra else headers, body, _ALWAYS)
-    except ValueError as error:
-        raise KeyRefused(f"A header for {target.name} has characters that cannot be sent. Copy it again.") from error

@@ -141,6 +141,11 @@ class PermissionAsked(_Event, frozen=True, gc=False):
     name = "approval_asked"
     approvals: tuple[Approval, ...]
 
+    @property
+    def is_of_files(self) -> bool:
+        """It is about what a turn has left behind, and another may be answered meanwhile."""
+        return all(each.kind == "file" for each in self.approvals)
+
 
 class CommandDone(_Event, frozen=True, gc=False, rename={"command": "name"}):
     name = "command"

@@ -6,7 +6,7 @@ covers any of it goes as a whole, since nobody can say whose words it is made of
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -15,21 +15,10 @@ from ..core import log
 from ..core.exits import Exits
 from ..core.log import (
     AgentTold,
-    Answered,
     Asked,
     CallReturned,
-    CallStarted,
     Compacted,
-    CompactionAsked,
     Entry,
-    GaveUp,
-    ModelCalled,
-    ModelChosen,
-    ModelFailed,
-    ModelSaid,
-    PersonaChosen,
-    Removed,
-    Resumed,
     Standing,
     Stopped,
     TakenBack,
@@ -37,20 +26,15 @@ from ..core.log import (
     UserSaid,
 )
 from ..core.mail import Address
-from ..core.message import Message, Text, said
-from ..core.overrun import Overrun
+from ..core.message import Message
 from ..core.people import ERASED
 from ..core.thread import Thread
-from ..core.tool import FileChange, Risk, ToolCall
 from ..ports.conversation import Written
 from .keys import is_of_two
+from .spoken import blank_message, blanked
 
-BLANK = "[erased]"
 NO_SUMMARY = "[What was summarised here is gone: somebody who had spoken in it was erased.]"
 NOT_RUN = "This was not run: whoever had asked for it was erased."
-
-
-_SAYS_NOTHING = (ModelChosen, PersonaChosen, CompactionAsked, Removed, Answered, CallStarted, Resumed)
 
 
 class Blanking:
@@ -109,7 +93,7 @@ class Blanking:
         if isinstance(entry, TakenBack):
             undoing = self._before.undoing
             return undoing is not None and self._is_of_theirs(undoing.entry)
-        return not isinstance(entry, _SAYS_NOTHING) and self._before.turn.requester in self._people
+        return self._before.turn.requester in self._people
 
     def _summary(self, entry: Compacted) -> Compacted:
         standing = _standing(entry.standing) if entry.standing.requester in self._people else entry.standing
@@ -122,7 +106,7 @@ class Blanking:
         for message in kept:
             found = next((place for place in range(at, len(before)) if before[place] == message), -1)
             if found < 0 or found >= len(after):
-                yield _blank_message(message)
+                yield blank_message(message)
                 continue
             at = found + 1
             yield after[found]
@@ -140,42 +124,6 @@ def is_of_theirs_alone(session: str, written: Iterable[Written], people: Collect
     and is the person's nevertheless."""
     authors = {each.entry.author for each in written if isinstance(each.entry, UserSaid)}
     return is_of_two(Address.parse(session)) and authors <= set(people)
-
-
-def blanked(entry: Entry) -> Entry:
-    """An entry that says nothing any more, and means the same for where the conversation stands."""
-    match entry:
-        case UserSaid():
-            parts, before = said(BLANK) if entry.parts else (), tuple(map(_blank_message, entry.before))
-            return structs.replace(entry, parts=parts, before=before, brought=None, speaker=None)
-        case ModelCalled():
-            return structs.replace(entry, tail="")
-        case ModelSaid():
-            calls = tuple(map(_blank_call, entry.calls))
-            return structs.replace(entry, text=_blank(entry.text), calls=calls, reasoning="", opaque=())
-        case ModelFailed() | GaveUp():
-            return structs.replace(entry, text=_blank(entry.text), cut=_blank(entry.cut), reasoning="")
-        case CallReturned():
-            gone = {"file": "", "media": (), "changes": (), "made": ()}
-            return structs.replace(entry, text=BLANK, origin=_blank(entry.origin), **gone)
-        case Asked():
-            overrun = Overrun((), BLANK, BLANK, entry.overrun.calls) if entry.overrun else None
-            return structs.replace(entry, digest="", risk=Risk(entry.risk.level), grounds=(), told=(), overrun=overrun)
-        case Stopped():
-            return structs.replace(entry, text=_blank(entry.text), reasoning="")
-        case Undoing():
-            changes = tuple(FileChange(BLANK, "not kept", "gone") for _ in entry.changes)
-            return structs.replace(entry, said=BLANK, changes=changes, lasting=())
-        case TakenBack():
-            return structs.replace(entry, left=_blank(entry.left))
-        case AgentTold():
-            return structs.replace(entry, text=BLANK, files=(), sender=ERASED)
-        case Compacted():
-            return structs.replace(entry, summary=_blank(entry.summary), facts=(), kept=())
-        case CallStarted() | Answered() | ModelChosen() | PersonaChosen() | Resumed() | CompactionAsked() | Removed():
-            return entry
-        case _:
-            assert_never(entry)
 
 
 def blanked_log(written: Iterable[Written], people: Collection[str]) -> tuple[dict[int, Entry], Blanking]:
@@ -219,16 +167,3 @@ def _quoted(person: str) -> str:
 
 def _standing(standing: Standing) -> Standing:
     return structs.replace(standing, files=(), unknown=(), brought=None, exits=Exits())
-
-
-def _blank(text: str) -> str:
-    return BLANK if text.strip() else text
-
-
-def _blank_call(call: ToolCall) -> ToolCall:
-    return structs.replace(call, args="{}")
-
-
-def _blank_message(message: Message) -> Message:
-    parts = (Text(BLANK),) if message.parts else ()
-    return Message(message.role, parts, tuple(map(_blank_call, message.calls)), message.answers)

@@ -1,13 +1,14 @@
 """What is true of each kind of entry, told once: who says what in it, which files it tells of, whether it counts as a
-message, what a branch makes of it. Searching, recalling, listing, exporting, branching and the store's SQL ask here.
+message, what a branch makes of it, what is left of it when a person is erased. Searching, recalling, listing,
+exporting, branching, erasing and the store's SQL ask here.
 
-An entry of a new kind has a row in `KINDS` and a case in `spoken`; see docs/log.md.
+An entry of a new kind has a row in `KINDS` and a case in `spoken` and `blanked`; see docs/log.md.
 """
 
 from collections.abc import Mapping
 from typing import Literal, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..core.log import (
     AgentTold,
@@ -31,11 +32,14 @@ from ..core.log import (
     Undoing,
     UserSaid,
 )
-from ..core.message import Media, Part, Text, enclosed, is_strange, text_of
-from ..core.tool import ToolCall
+from ..core.message import Media, Message, Part, Text, enclosed, is_strange, said, text_of
+from ..core.overrun import Overrun
+from ..core.people import ERASED
+from ..core.tool import FileChange, Risk, ToolCall
 from ..core.wording import cut_short
 
 Speaker = Literal["user", "assistant", "tool", "house"]
+BLANK = "[erased]"  # in the place of what an erased person said
 
 
 class Kind(Struct, frozen=True):
@@ -148,3 +152,53 @@ def spoken(entry: Entry) -> Utterance | None:
             return None
         case _:
             assert_never(entry)
+
+
+def blanked(entry: Entry) -> Entry:
+    """An entry that says nothing any more, and means the same for where the conversation stands."""
+    match entry:
+        case UserSaid():
+            parts, before = said(BLANK) if entry.parts else (), tuple(map(blank_message, entry.before))
+            return structs.replace(entry, parts=parts, before=before, brought=None, speaker=None)
+        case ModelCalled():
+            return structs.replace(entry, tail="")
+        case ModelSaid():
+            calls = tuple(map(_blank_call, entry.calls))
+            return structs.replace(entry, text=_blank(entry.text), calls=calls, reasoning="", opaque=())
+        case ModelFailed() | GaveUp():
+            return structs.replace(entry, text=_blank(entry.text), cut=_blank(entry.cut), reasoning="")
+        case CallReturned():
+            gone = {"file": "", "media": (), "changes": (), "made": ()}
+            return structs.replace(entry, text=BLANK, origin=_blank(entry.origin), **gone)
+        case Asked():
+            overrun = Overrun((), BLANK, BLANK, entry.overrun.calls) if entry.overrun else None
+            return structs.replace(entry, digest="", risk=Risk(entry.risk.level), grounds=(), told=(), overrun=overrun)
+        case Stopped():
+            return structs.replace(entry, text=_blank(entry.text), reasoning="")
+        case Undoing():
+            changes = tuple(FileChange(BLANK, "not kept", "gone") for _ in entry.changes)
+            return structs.replace(entry, said=BLANK, changes=changes, lasting=())
+        case TakenBack():
+            return structs.replace(entry, left=_blank(entry.left))
+        case AgentTold():
+            return structs.replace(entry, text=BLANK, files=(), sender=ERASED)
+        case Compacted():
+            return structs.replace(entry, summary=_blank(entry.summary), facts=(), kept=())
+        case CallStarted() | Answered() | ModelChosen() | PersonaChosen() | Resumed() | CompactionAsked() | Removed():
+            return entry
+        case _:
+            assert_never(entry)
+
+
+def _blank(text: str) -> str:
+    return BLANK if text.strip() else text
+
+
+def _blank_call(call: ToolCall) -> ToolCall:
+    return structs.replace(call, args="{}")
+
+
+def blank_message(message: Message) -> Message:
+    """Its place alone."""
+    parts = (Text(BLANK),) if message.parts else ()
+    return Message(message.role, parts, tuple(map(_blank_call, message.calls)), message.answers)

@@ -106,25 +106,28 @@ class Live:
         if event.thread not in self._places:
             return
         turn = self._turns.get(event.thread)
-        match event:
-            case TurnBegan(turn=began, mails=mails) if turn is None and self._places[event.thread].is_told_of(mails):
-                self._begin(event.thread, began, group)
-            case AnswerBegan() if turn is None and event.thread in self._asking:  # a person has answered
-                self._begin(event.thread, self._asking[event.thread], group)
-            case PermissionAsked() if turn:
-                self._end(event.thread, turn)
-                self._asking[event.thread] = turn.began
-            case TurnMoved(number=number) if turn and number:  # what it says now is told when it is done
-                self._end(event.thread, turn)
-            case TurnMoved(number=0) if turn is None and event.mails:
-                self._asking[event.thread] = 0  # its next answer is shown again
-            case TurnEnded(finished=finished):
-                self._asking.pop(event.thread, None)
-                if turn:
-                    self._end(event.thread, turn, _answer_of(event.thread, finished))
         if turn:
-            turn.sketch.hear(event)
-            turn.news.set()
+            self._hear_running(event, turn)
+        elif isinstance(event, TurnBegan) and self._places[event.thread].is_told_of(event.mails):
+            self._begin(event.thread, event.turn, group)
+        elif isinstance(event, AnswerBegan) and event.thread in self._asking:  # a person has answered
+            self._begin(event.thread, self._asking[event.thread], group)
+        elif isinstance(event, TurnMoved) and not event.number and event.mails:
+            self._asking[event.thread] = 0  # its next answer is shown again
+        elif isinstance(event, TurnEnded):
+            self._asking.pop(event.thread, None)
+
+    def _hear_running(self, event: Event, turn: _Turn) -> None:
+        if isinstance(event, PermissionAsked):
+            self._end(event.thread, turn)
+            self._asking[event.thread] = turn.began
+        elif isinstance(event, TurnMoved) and event.number:  # what it says now is told when it is done
+            self._end(event.thread, turn)
+        elif isinstance(event, TurnEnded):
+            self._asking.pop(event.thread, None)
+            self._end(event.thread, turn, _answer_of(event.thread, event.finished))
+        turn.sketch.hear(event)
+        turn.news.set()
 
     def _begin(self, thread: str, began: int, group: asyncio.TaskGroup) -> None:
         sketch = Sketch(progress=self._progress, reasoning=self._reasoning)

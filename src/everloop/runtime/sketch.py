@@ -24,15 +24,14 @@ class Sketch:
         self._said = ""
 
     def hear(self, event: Event) -> None:
-        match event:
-            case AnswerBegan():
-                self._said = self._thoughts = self._status = ""
-            case AnswerPiece(text=text, reasoning=reasoning, progress=progress):
-                self._said += text
-                self._thoughts += reasoning if self._reasoning else ""
-                self._status = progress if self._progress else ""
-            case ToolCalled(tool=tool, args=args) if self._progress:
-                self._hints = [*self._hints, tool_hint(tool, args)][-HINTS:]
+        if isinstance(event, AnswerBegan):
+            self._said = self._thoughts = self._status = ""
+        elif isinstance(event, AnswerPiece):
+            self._said += event.text
+            self._thoughts += event.reasoning if self._reasoning else ""
+            self._status = event.progress if self._progress else ""
+        elif isinstance(event, ToolCalled) and self._progress:
+            self._hints = [*self._hints, tool_hint(event.tool, event.args)][-HINTS:]
 
     @property
     def text(self) -> str:

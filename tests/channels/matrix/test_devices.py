@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from everloop.channels.matrix.device import OurDevice
-from everloop.channels.matrix.e2ee import OTHER_KEYS, UNSIGNED
 from everloop.channels.matrix.e2ee.devices import Device, Devices
 from everloop.channels.matrix.e2ee.encryption import Encryption
+from everloop.channels.matrix.e2ee.hindrances import OTHER_KEYS, UNSIGNED
 from everloop.channels.matrix.e2ee.signing import is_signed
 from everloop.channels.matrix.homeserver import Homeserver, path_of
 from everloop.errors import ChannelDown

@@ -15,7 +15,7 @@ from everloop.core.people import Role, chat_of
 from everloop.ports import Deliver
 from everloop.ports.channel import Incoming
 from everloop.ports.directory import Person
-from everloop.readings.erasing import BLANK
+from everloop.readings.spoken import BLANK
 from everloop.testing import RecordingChannel, ScriptedModel, Shown, Wait
 from tests.gateway.api.test_api import OWNER, READER, USER, Client, lines, opened
 

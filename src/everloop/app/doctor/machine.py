@@ -16,7 +16,7 @@ from ...errors import EverloopError, ModelMissing, StoreError
 from ...ports.doctor import Diagnosis
 from ...settings import Settings
 from ...settings.unused import switched_on
-from ..channels import OURS
+from ..channels import NEEDED
 from ..presets import Presets
 from .check import Check, Patient, advice, broken, fine, found_or_fine, many, skipped
 from .models import library_of
@@ -92,10 +92,8 @@ def needed_by(settings: Settings) -> Iterator[tuple[str, str, str]]:
     if settings.files.url.startswith("s3:"):
         yield "files.url names a bucket", "s3", "obstore"
     for name in switched_on(settings.channels):
-        if name in OURS and name != "webhook":
-            yield f"channels.{name} is set", "channels", "markdown_it"
-        if name in ("slack", "discord"):
-            yield f"channels.{name} is set", "channels", "websockets"
+        for module in NEEDED.get(name, ()):
+            yield f"channels.{name} is set", "channels", module
     if any(server.enabled for server in settings.tools.mcp_servers.values()):
         yield "tools.mcp_servers names servers", "mcp", "mcp"
     if settings.agents.defaults.model.startswith("embedded"):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ...ports import Http
 from ...ports.channel_state import ChannelRecords
 from ..settings import needs_extra
-from .e2ee import NEEDS_EXTRA, has_extra
+from .e2ee import has_extra
+from .e2ee.hindrances import NEEDS_EXTRA
 from .login import log_in
 from .manifest import LOGIN, MANIFEST, SETUP, MatrixSettings, check_keys, check_settings
 

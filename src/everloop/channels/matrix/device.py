@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from ...errors import ChannelRefused
 from ...ports.channel_state import ChannelRecords
 from .codec import OurAccount, RoomEvent
-from .e2ee import NEEDS_EXTRA, NO_PLACE, OTHER_KEYS, UNSIGNED, has_extra, opened_encryption
+from .e2ee import has_extra, opened_encryption
+from .e2ee.hindrances import NEEDS_EXTRA, NO_PLACE, OTHER_KEYS, UNSIGNED
 from .homeserver import Homeserver, HomeserverRefused, path_of
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ def open_channel(values: Mapping[str, Any], http: Http) -> Channel:
     """The channel that these settings describe. Raises SettingsError."""
     chosen = check_settings(values)
     try:
-        from .wire import opened  # loads markdown-it-py
+        from .hook import TelegramByHook  # loads markdown-it-py
+        from .wire import Telegram
     except ImportError as error:
         raise needs_extra("channels.telegram", error) from error
-    return opened(chosen, http)
+    return Telegram(chosen, http) if chosen.mode == "polling" else TelegramByHook(chosen, http)
 
 
 __all__ = ["MANIFEST", "SETUP", "check_keys", "check_settings", "open_channel"]

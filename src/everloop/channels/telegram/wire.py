@@ -28,14 +28,6 @@ SHORTEST = 1_000  # units that a part has at least, however many files go with i
 Result = TypeVar("Result")
 
 
-def opened(chosen: TelegramSettings, http: Http) -> "Telegram":
-    if chosen.mode == "polling":
-        return Telegram(chosen, http)
-    from .hook import TelegramByHook
-
-    return TelegramByHook(chosen, http)
-
-
 class Telegram:
     """The Channel, which fetches what is said."""
 

@@ -2,13 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
-from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Meta, Struct
 
 from ...errors import (
     ChannelDown,
@@ -16,71 +14,18 @@ from ...errors import (
     HostHungUp,
     HostTimeout,
     HostUnreachable,
-    SettingsError,
     Undeliverable,
 )
 from ...ports import Deliver, Http
-from ...ports.channel import Hook, HookAnswer, HookRequest, Manifest, OutgoingPart, Probed, Traits
-from ..settings import check_address, check_names, needs_extra, read_settings
-from .codec import Unreadable, Unsigned, body_of, check, id_of, parse, secret_of, signed_headers
+from ...ports.channel import Hook, HookAnswer, HookRequest, OutgoingPart, Probed
+from .codec import Unreadable, Unsigned, body_of, check, id_of, parse, signed_headers
+from .manifest import MANIFEST
 
 _log = logging.getLogger("everloop.channels.webhook")
 
-MANIFEST = Manifest("webhook", Traits(once=True, addressed=True))
 LARGEST = 256_000  # bytes of a webhook
-LEAST = 200  # units of the shortest part that an answer can be split into
 SECONDS = 20.0  # for the receiver to answer
 _NEVER = frozenset({400, 410, 413, 422})  # what a receiver answers to what it will never take
-
-
-DIALECTS = ("markdown", "plain", "telegram", "slack", "discord", "matrix", "email")
-
-
-class Chosen(Struct, forbid_unknown_fields=True):
-    """The settings `channels.webhook`. `previous_secret` still opens for what comes in, while the two are exchanged.
-    Answers are posted in this `dialect`, in parts of at most `text_limit` characters (0: any)."""
-
-    url: str
-    secret: str
-    previous_secret: str = ""
-    enabled: bool = True
-    dialect: str = DIALECTS[0]
-    text_limit: Annotated[int, Meta(ge=0)] = 0
-
-
-def open_channel(values: Mapping[str, Any], http: Http) -> "Webhook":
-    """The channel that these settings describe. Raises SettingsError; without a secret there is no channel."""
-    chosen, secrets = check_settings(values)
-    if chosen.dialect == "markdown":
-        return Webhook(chosen.url, secrets, http)
-    try:
-        from .rendered import RenderedWebhook  # loads markdown-it-py, which only those need who want a dialect
-    except ImportError as error:
-        raise needs_extra("channels.webhook.dialect", error) from error
-    return RenderedWebhook(chosen.url, secrets, http, time.time, dialect=chosen.dialect, limit=chosen.text_limit)
-
-
-def check_keys(values: Mapping[str, Any]) -> None:
-    """Raises SettingsError for one that means nothing."""
-    check_names("webhook", values, Chosen)
-
-
-def check_settings(values: Mapping[str, Any]) -> tuple["Chosen", list[bytes]]:
-    """What they say, and the secrets. Raises SettingsError."""
-    chosen = read_settings("webhook", values, Chosen)
-    check_address("channels.webhook.url", chosen.url)
-    if chosen.dialect not in DIALECTS:
-        raise SettingsError(f"channels.webhook.dialect is one of {', '.join(DIALECTS)}, not {chosen.dialect[:50]!r}")
-    if chosen.text_limit and (chosen.dialect == "markdown" or chosen.text_limit < LEAST):
-        raise SettingsError(f"channels.webhook.text_limit is at least {LEAST}, or 0, and needs a dialect but markdown")
-    secrets = []
-    for name in ("secret", "previous_secret"):
-        if name == "secret" or getattr(chosen, name):
-            try:
-                secrets.append(secret_of(getattr(chosen, name)))
-            except ValueError as error:
-                raise SettingsError(f"channels.webhook.{name}: {error}") from error
-    return chosen, secrets
 
 
 class Webhook:

@@ -69,15 +69,14 @@ class LetterDraft:
 
     def follow(self, event: Event) -> AnswerDelta | None:
         """What an event adds, if anything."""
-        match event:
-            case AnswerPiece():
-                return self._add(event) if self.ours else None
-            case LetterTaken(mail=mail):
-                self._mail = mail
-            case AnswerBegan(mails=mails):
-                self.ours = self._mail in mails
-            case TurnEnded():
-                self.ours = False
+        if isinstance(event, AnswerPiece):
+            return self._add(event) if self.ours else None
+        if isinstance(event, LetterTaken):
+            self._mail = event.mail
+        elif isinstance(event, AnswerBegan):
+            self.ours = self._mail in event.mails
+        elif isinstance(event, TurnEnded):
+            self.ours = False
         return None
 
     def _add(self, piece: AnswerPiece) -> AnswerDelta | None:

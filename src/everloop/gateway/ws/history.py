@@ -43,11 +43,10 @@ class ReadSoFar(Struct, frozen=True):
     approvals: frozenset[str]
 
     def tells(self, event: Event) -> bool:
-        match event:
-            case AnswerPiece(seq=call) | AnswerBegan(message=call) | AnswerEnded(message=call):
-                return call < self.answered
-            case TurnEnded(seq=seq):
-                return seq <= self.head
-            case PermissionAsked(approvals=approvals):
-                return all(each.id in self.approvals for each in approvals)
-        return event.seq < self.head
+        if isinstance(event, AnswerPiece):
+            return event.seq < self.answered
+        if isinstance(event, AnswerBegan | AnswerEnded):
+            return event.message < self.answered
+        if isinstance(event, PermissionAsked):
+            return all(each.id in self.approvals for each in event.approvals)
+        return event.seq <= self.head if isinstance(event, TurnEnded) else event.seq < self.head

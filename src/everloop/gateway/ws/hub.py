@@ -139,20 +139,20 @@ class Hub:
             watcher.lose()
 
     def _keep(self, event: Event) -> None:
-        match event:
-            case AnswerPiece(thread=thread) if draft := self.drafts.get(thread):
+        thread, draft = event.thread, self.drafts.get(event.thread)
+        if isinstance(event, AnswerPiece):
+            if draft:
                 draft.add(event)
-            case AnswerBegan(thread=thread):
-                self.drafts[thread] = Draft(event)
-            case AnswerEnded(thread=thread, kept=kept) if draft := self.drafts.get(thread):
-                draft.kept = kept
-            case PermissionAsked(approvals=approvals) if all(each.kind == "file" for each in approvals):
-                pass  # it is about what a turn has left behind, and another may be answered now
-            case TurnEnded(thread=thread) | PermissionAsked(thread=thread):
-                self.drafts.pop(thread, None)  # the answer is committed
-            case ConversationDeleted(thread=thread, session=session, owner=owner):
-                self.drafts.pop(thread, None)
-                self.note(thread, session, owner)  # it cannot be looked up any more
+        elif isinstance(event, AnswerBegan):
+            self.drafts[thread] = Draft(event)
+        elif isinstance(event, AnswerEnded):
+            if draft:
+                draft.kept = event.kept
+        elif isinstance(event, TurnEnded) or (isinstance(event, PermissionAsked) and not event.is_of_files):
+            self.drafts.pop(thread, None)  # the answer is committed
+        elif isinstance(event, ConversationDeleted):
+            self.drafts.pop(thread, None)
+            self.note(thread, event.session, event.owner)  # it cannot be looked up any more
 
     def _pass_on(self, event: Event, session: str, owner: str) -> None:
         if self._followers and isinstance(event, NEWS):

@@ -9,10 +9,10 @@ from ....errors import ChannelDown
 from ....ports.channel_state import ChannelRecords
 from ..codec import RoomEvent
 from ..homeserver import Homeserver, path_of
-from . import OTHER_KEYS
 from .account import ONE_TIME_KEYS, OlmAccount
 from .cross_signing import CrossSigning
 from .devices import Devices
+from .hindrances import OTHER_KEYS
 from .olm import OlmDevice, Whispered
 from .records import InboundKey, KeyRecords, OutboundKey, RoomRecord
 from .room_keys import NeverReadable, NoKeyYet, RoomKeys
