@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from hashlib import sha256
+from secrets import token_hex
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -66,7 +67,7 @@ class HouseDirectTools:
     async def specs(self, person: str, role: Role) -> list[ToolSpec]:
         return [tool.spec for tool in self._tools(person, role).values()]
 
-    async def call(self, person: str, role: Role, name: str, args: dict[str, Any], key: str) -> Result:
+    async def call(self, person: str, role: Role, name: str, args: dict[str, Any]) -> Result:
         found = self._tools(person, role).get(name)
         if found is None:
             raise ToolError(f"there is no tool {name[:100]!r} for you here")
@@ -78,7 +79,7 @@ class HouseDirectTools:
             raise ToolError(f"the settings do not allow this call of {name}")
         if stance == "ask":
             raise ToolError(TO_BE_ASKED.format(name))
-        context = CallContext(f"{key}:0:0", "", f"mcp:{key}", person, role=role)
+        context = _context(person, role)
         return await self._hidden(context, await _run(found, args, context))
 
     def _tools(self, person: str, role: Role) -> dict[str, Tool]:
@@ -95,6 +96,13 @@ class HouseDirectTools:
         """Without the credentials of whom it is for."""
         shown = came if isinstance(came, Shown) else Shown(came)
         return await self._credentials.hide(context.user, shown) if self._credentials.has(context.user) else shown
+
+
+def _context(person: str, role: Role) -> CallContext:
+    """A call of its own, in a place of this person's: what goes on in the background is found again by them alone."""
+    place = f"mcp-{sha256(person.encode()).hexdigest()[:16]}"
+    call = token_hex(8)
+    return CallContext(f"{place}:0:{call}", place, f"mcp:{call}", person, role=role)
 
 
 async def _run(found: Tool, args: dict[str, Any], context: CallContext) -> Result:

@@ -268,8 +268,8 @@ class DirectTools(Protocol):
 
     async def specs(self, person: str, role: Role) -> list[ToolSpec]: ...
 
-    async def call(self, person: str, role: Role, name: str, args: dict[str, Any], key: str) -> Result:
-        """`key` names the request. Raises ToolError."""
+    async def call(self, person: str, role: Role, name: str, args: dict[str, Any]) -> Result:
+        """Raises ToolError."""
         ...
 
 

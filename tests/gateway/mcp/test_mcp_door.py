@@ -1,6 +1,7 @@
 """everloop as an MCP server: as the official SDK's client uses it, and as one that nobody should be would."""
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -51,7 +52,10 @@ class Served:
     async def introduced(self) -> str:
         """What the server calls a client that introduces itself."""
         headers = {"Authorization": f"Bearer {TOKEN}"}
-        async with ClientSession() as session, session.post(self.url, json=rpc("initialize"), headers=headers) as answer:
+        async with (
+            ClientSession() as session,
+            session.post(self.url, json=rpc("initialize"), headers=headers) as answer,
+        ):
             return answer.headers[SESSION_HEADER]
 
 
@@ -191,6 +195,25 @@ async def test_tools_that_the_owner_exposes_run_by_the_policy_of_the_settings(tm
     assert ("milk" in read.content[0].text, read.is_error) == (True, False)
     assert (denied.content[0].text, denied.is_error) == ("the settings do not allow this call of list_dir", True)
     assert wrong.is_error
+
+
+async def test_commands_of_clients_are_each_one_of_its_own_and_found_again_by_their_person_alone(tmp_path: Path):
+    exposed = {"gateway": {"mcp_tools": ["exec*"]}}
+
+    async def said(name: str, token: str = TOKEN, **args: Any) -> str:
+        _, answer = await served.post(rpc("tools/call", name=name, arguments=args), token)
+        return str(answer["result"]["content"][0]["text"])
+
+    async with serving(tmp_path, ScriptedModel([]), **exposed) as served:
+        told = [await said("exec", command=f"echo {word}") for word in ("one", "two")]
+        begun = await said("exec", command="echo of the owner; sleep 600", background=True)
+        id = re.search(r"b0-\w+", begun)[0]
+        own = await said("exec_output", id=id)
+        others = await said("exec_output", f"{TOKEN}:web:anna", id=id)
+        await said("exec_stop", id=id)
+    assert ["one" in told[0], "two" in told[1]] == [True, True]
+    assert "of the owner" in own
+    assert "of the owner" not in others
 
 
 async def test_the_same_request_again_is_one_turn(tmp_path: Path):

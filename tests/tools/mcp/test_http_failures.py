@@ -400,3 +400,14 @@ async def test_news_are_asked_for_again_when_their_stream_breaks_off():
         async with asyncio.timeout(30):
             await again.wait()
     assert len(opened) == 6
+
+
+async def test_a_server_that_ends_its_streams_at_once_is_not_asked_again_at_once_for_ever():
+    """It says itself how soon it wants to be asked again (retry), and where an answer would go on."""
+    ended = answer(200, b"id: 1\nretry: 0\ndata: \n\n", "text/event-stream")
+    async with saying(host(says(ended), ended)) as (there, origin), connected(f"{origin}/mcp") as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1.5):
+                await client.call_tool("t", {})
+        streams = [each for each in there.asked if each.method == "GET"]
+    assert 10 < len(streams) < 30

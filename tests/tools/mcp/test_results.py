@@ -1,6 +1,8 @@
 """What a server answers, of whatever kind, is shown within its limits."""
 
 import base64
+import json
+from typing import Any
 
 import pytest
 from mcp_types import AudioContent, BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent, TextContent
@@ -74,6 +76,40 @@ async def test_structured_content_is_shown_unless_the_text_says_the_same():
     assert (await read(text, structured_content={"a": [2], "b": 1})).text == fenced('{"b": 1, "a": [2]}')
     assert (await read(text, structured_content={"a": 3})).text == fenced('{"b": 1, "a": [2]}\n{"a": 3}')
     assert (await read(structured_content={"a": 3})).text == fenced('{"a": 3}')
+
+
+@pytest.mark.parametrize(
+    ("texts", "structured"),
+    [
+        (["as it\nis"], {"content": "as it\nis"}),  # as the official servers for Node do
+        (["3"], {"result": 3}),  # as the official SDK for Python does
+        (["one", "two"], {"result": ["one", "two"]}),
+        (["1", "2"], {"result": [1, 2]}),
+    ],
+)
+async def test_what_a_server_has_to_wrap_is_not_told_twice(texts: list[str], structured: dict[str, Any]):
+    blocks = [TextContent(text=each) for each in texts]
+    assert (await read(*blocks, structured_content=structured)).text == fenced("\n".join(texts))
+
+
+@pytest.mark.parametrize("structured", [{"a": "x", "b": "x"}, {"result": "y"}, {"result": ["x", "y"]}])
+async def test_what_no_text_says_is_told(structured: dict[str, Any]):
+    shown = await read(TextContent(text="x"), structured_content=structured)
+    assert shown.text == fenced(f"x\n{json.dumps(structured)}")
+
+
+async def test_nothing_but_an_empty_list_is_told():
+    assert (await read(structured_content={"result": []})).text == fenced('{"result": []}')
+
+
+async def test_an_attachment_that_is_given_once_more_is_named_and_not_told_as_text():
+    """As the official file server does: a picture would else be a hundred thousand tokens."""
+    again = {"content": [{"type": "image", "mimeType": "image/png", "data": image().data}]}
+    shown = await read(image(), structured_content=again)
+    assert shown.text == fenced(
+        "attachment 1: image (image/png)\n"
+        '{"content": [{"type": "image", "mimeType": "image/png", "data": "attachment 1"}]}'
+    )
 
 
 async def test_an_image_is_shown_by_what_it_holds():

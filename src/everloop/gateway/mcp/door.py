@@ -1,8 +1,8 @@
 """/mcp: everloop as a server of the Model Context Protocol, over streamable HTTP, with the tokens of the gateway.
 
-No session is kept: each request says all that is needed, so that any process of a fleet may answer it. Its id only tells
-the clients of one token apart. What takes long is answered as a stream of events, on which progress is told. Names and
-pages (DNS rebinding) are checked for every route, before any of this.
+No session is kept: each request says all that is needed, so that any process of a fleet may answer it. The id of one
+only tells the clients of one token apart. What takes long is answered as a stream of events, on which progress is told.
+Names and pages (DNS rebinding) are checked for every route, before any of this.
 """
 
 from secrets import token_hex

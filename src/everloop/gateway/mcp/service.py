@@ -105,9 +105,8 @@ class McpService:
             raise RpcRefused(INVALID_PARAMS, f"There is no tool {name[:100]!r} for you here.", request.id)
         if not _may(principal, spec):
             raise RpcRefused(FORBIDDEN, f"{name} needs a token of the scope {_scope(spec)}.", request.id)
-        key = f"mcp:{principal.credential}:{request.id}:{secrets.token_hex(8)}"
         try:
-            return _told(await self._agent.direct_tools.call(principal.user, principal.role, name, args, key))
+            return _told(await self._agent.direct_tools.call(principal.user, principal.role, name, args))
         except (ToolError, StoreError) as error:
             return spoken(str(error), failed=True)
 

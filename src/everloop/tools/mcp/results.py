@@ -93,7 +93,7 @@ class _ResultDraft:
         self._keeper = keeper
         self._context = context
         self._bytes = 0
-        self._count = 0
+        self._attached: list[str] = []
         self._pictures: list[Picture] = []
         self._made: list[Media] = []
         self.texts: list[str] = []
@@ -118,10 +118,13 @@ class _ResultDraft:
                 await self._add_data(blob, mime or "", uri)
 
     def add_structured(self, value: Any) -> None:
-        """Most servers say the same as text, too."""
-        if value is None or any(_says(text, value) for text in self.texts):
+        """Most servers say the same as text, too, and some of them give their attachments once more."""
+        if value is None or _is_said(value, self.texts):
             return
-        self.texts.append(json.dumps(value, ensure_ascii=False))
+        text = json.dumps(value, ensure_ascii=False)
+        for number, data in enumerate(self._attached, 1):
+            text = text.replace(f'"{data}"', f'"attachment {number}"')
+        self.texts.append(text)
 
     def note_left_out(self, meta: Any) -> None:
         if count := (meta or {}).get(LEFT_OUT):
@@ -129,8 +132,8 @@ class _ResultDraft:
 
     async def _add_data(self, data: str, mime: str, what: str) -> None:
         """Its name and kind are the server's words; our notes call it by its number."""
-        self._count += 1
-        self.texts.append(f"attachment {self._count}: {plain_name(what)} ({cleaned(mime, 60)})")
+        self._attached.append(data)
+        self.texts.append(f"attachment {len(self._attached)}: {plain_name(what)} ({cleaned(mime, 60)})")
         if len(data) // 4 * 3 > MEDIA_BYTES - self._bytes:
             self._note(f"was left out: with one answer, {MEDIA_BYTES:,} bytes are taken at most")
             return
@@ -165,7 +168,7 @@ class _ResultDraft:
         self._note(f"({len(raw):,} bytes) goes with the answer; it is {record.ref}")
 
     def _note(self, what: str) -> None:
-        self.notes.append(f"attachment {self._count} {what}")
+        self.notes.append(f"attachment {len(self._attached)} {what}")
 
     def shown(self) -> Shown:
         return Shown(self._fenced(LONGEST_TEXT), tuple(self._pictures), origin=self._origin, made=tuple(self._made))
@@ -180,13 +183,19 @@ class _ResultDraft:
         return "\n".join([shown, *(f"[{note}]" for note in (*cut, *self.notes))])
 
 
-def _says(text: str, value: Any) -> bool:
-    if len(text) > LONGEST_TEXT:
-        return False
+def _is_said(value: Any, texts: Sequence[str]) -> bool:
+    """Whether a text says it; what is no object a server has to put into one, under a name of its choice."""
+    [held] = value.values() if isinstance(value, dict) and len(value) == 1 else [value]
+    read = [_read(text) for text in texts]
+    return value in read or held in (*read, *texts) or (bool(texts) and held in (read, [*texts]))
+
+
+def _read(text: str) -> Any:
+    """As JSON, if it is."""
     try:
-        return bool(json.loads(text) == value)
+        return json.loads(text) if len(text) <= LONGEST_TEXT else text
     except (ValueError, RecursionError):
-        return False
+        return text
 
 
 async def _pieces(raw: bytes) -> AsyncIterator[bytes]:
