@@ -17,10 +17,31 @@ from tests.cli.person import Person
 ALTERNATE = b"\x1b[?1049h"
 
 
+class TmuxScreen(pyte.HistoryScreen):
+    """As tmux, for which cells at the end of a row that were cleared are still some of it, until all of it is
+    cleared."""
+
+    def erase_in_line(self, how: int = 0, private: bool = False) -> None:
+        row = self.buffer[self.cursor.y]
+        if how == 2:
+            row.clear()
+        else:
+            assert how == 0
+            for column in [each for each in row if each >= self.cursor.x]:
+                row[column] = self.cursor.attrs
+
+    def erase_in_display(self, how: int = 0, *more: object, **most: object) -> None:
+        assert how == 0
+        self.erase_in_line()
+        for row in range(self.cursor.y + 1, self.lines):
+            self.buffer[row].clear()
+
+
 class RichTerminal(AtTerminal):
     def __init__(self, person: Person, *arguments: str, columns: int = 80, rows: int = 24, **more: object) -> None:
         super().__init__(person, *arguments, term="xterm-256color", **more)  # type: ignore[arg-type]
-        self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
+        kind = TmuxScreen if "TMUX" in person.environment else pyte.HistoryScreen
+        self._screen = kind(columns, rows, history=100_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self._fed = 0
         self._resize(columns, rows)
@@ -46,7 +67,8 @@ class RichTerminal(AtTerminal):
         rows: list[dict[int, Char]] = []
         x, y = cursor.x, cursor.y
         for at in range(screen.lines):
-            row = {column: cell for column, cell in screen.buffer[at].items() if cell.data.strip()}
+            counted = isinstance(screen, TmuxScreen)
+            row = {column: cell for column, cell in screen.buffer[at].items() if counted or cell.data.strip()}
             many = 1 + max(row, default=0) // columns
             if at == y:
                 cursor.x, cursor.y = x % columns, len(rows) + min(x // columns, many - 1)

@@ -1,17 +1,21 @@
 """Parts of the rich chat that need no terminal."""
 
 import asyncio
+import os
+import pty
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.data_structures import Size
 
 import everloop
 from everloop.cli.chat.attention import Attention
 from everloop.cli.chat.folding import Folded, label_before
 from everloop.cli.chat.history import TypedHistory
-from everloop.cli.chat.mentions import dragged, mentioned
+from everloop.cli.chat.mentions import begun, dragged, mentioned
 from everloop.cli.chat.others import Presence
 from everloop.cli.chat.status_line import StatusLine
+from everloop.cli.chat.window import ChatOutput
 from everloop.cli.here import end
 from everloop.core.prompt import Usage
 from everloop.ports.conversation import Conversation
@@ -56,6 +60,17 @@ async def test_the_status_line_knows_what_a_snapshot_brings_and_nothing_of_anoth
     assert shown[3:] == [f"{name} · 1.0k tokens", name]
 
 
+async def test_where_the_status_line_has_little_room_it_leaves_out_whole_words(tmp_path):
+    async with everloop.open(tmp_path, provider=ScriptedModel([[Say("one"), Spend(Usage(1000, 20))]])) as agent:
+        status = StatusLine(agent, "cli:direct", lambda: None)
+        await agent.ask("hi", "cli:direct")
+        await status.look()
+        whole = f"{agent.model} · 1.0k tokens · cli:direct"
+        assert status.text(len(whole)) == whole
+        assert status.text(len(whole) - 1) == f"{agent.model} · 1.0k tokens"
+        assert status.text(4) == f"{agent.model[:3]}…"
+
+
 class TestMentions:
     def test_files_that_there_are_go_along_and_other_words_stay(self, tmp_path: Path):
         (tmp_path / "notes.md").touch()
@@ -69,6 +84,24 @@ class TestMentions:
     def test_a_path_that_is_dragged_here_is_a_mention(self, tmp_path: Path, form: str):
         (tmp_path / "x.png").touch()
         assert dragged(form.format(tmp_path / "x.png")) == f"@{tmp_path / 'x.png'}"
+
+    def test_one_that_is_dragged_as_an_address_may_hold_spaces(self, tmp_path: Path):
+        (tmp_path / "my 100%.png").touch()
+        assert dragged(f"file://{tmp_path}/my%20100%25.png") == f'@"{tmp_path}/my 100%.png"'
+
+    @pytest.mark.parametrize(
+        ("text", "mention"),
+        [
+            ("see @no", "@no"),
+            ("see\n@", "@"),
+            ('see @"my no', '@"my no'),
+            ('see @"my notes.md"', ""),
+            ("me@example", ""),
+            ("see @notes.md and", ""),
+        ],
+    )
+    def test_a_mention_goes_on_over_spaces_until_its_quote_is_closed(self, text: str, mention: str):
+        assert begun(text) == mention
 
     @pytest.mark.parametrize("text", ["", "words", "/no/such/file", "/tmp and more", "two\nlines", "'", "\0"])
     def test_any_other_paste_is_none(self, text: str):
@@ -90,6 +123,25 @@ def test_a_history_that_is_damaged_or_too_long_is_read_all_the_same(tmp_path: Pa
     assert loaded[:2] == ["last", "x"]
     assert path.stat().st_size < 600_000
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_typed_before_there_was_a_home_is_kept_when_there_is_one(tmp_path: Path):
+    history = TypedHistory(tmp_path / "home" / "history", Folded())
+    history.append_string("the first of all")
+    (tmp_path / "home").mkdir()
+    history.keep()
+    history.append_string("another")
+    assert (tmp_path / "home" / "history").read_text() == '"the first of all"\n"another"\n'
+
+
+def test_to_a_terminal_that_is_gone_nothing_is_written():
+    outer, inner = pty.openpty()
+    with open(inner, "w") as terminal:
+        output = ChatOutput(terminal, lambda: Size(24, 80))
+        os.close(outer)
+        for _ in range(2):
+            output.write_raw("words")
+            output.flush()
 
 
 def test_a_history_knows_what_was_pasted_and_how_it_is_called_in_another_chat(tmp_path: Path):

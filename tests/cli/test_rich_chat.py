@@ -22,8 +22,10 @@ def pasted(text: str) -> str:
 
 
 @pytest.fixture
-async def terminal(person: Person, model: ModelServer):
+async def terminal(request: pytest.FixtureRequest, person: Person, model: ModelServer):
+    """With what is set in the environment beside that, as the test's parameter."""
     model.play(count)
+    person.environment |= getattr(request, "param", {})
     person.environment["EVERLOOP_AGENTS__SHUTDOWN_SECONDS"] = "0"  # for an answer that never comes
     async with RichTerminal(person) as terminal:
         await terminal.shows("everloop, custom/scripted")
@@ -104,8 +106,10 @@ class TestTyping:
         terminal.send("/modle\r")
         await terminal.shows("There is no /modle. Did you mean /model?")
         assert model.prompts == []
-        terminal.send("see @notes")
-        await terminal.shows('@"notes of mine.md"')
+        terminal.send('see @"notes of')
+        await terminal.until(lambda: any(line.startswith(' @"notes of mine.md"') for line in terminal.screen))
+        [under] = (at for at, line in enumerate(terminal.screen) if line.startswith(' @"notes'))
+        assert terminal.screen[under + 1].startswith("custom/scripted")  # the menu has no more rows than it needs
         terminal.send("\t please\r")
         await terminal.shows("answer 1")
         [said] = asked_in(model.prompts[-1])
@@ -158,7 +162,7 @@ class TestWhileItWorks:
         await terminal.shows("> steered", "(taken:")
         assert len(model.prompts) == 1
         model.gates["go"].set()
-        await terminal.shows("answer 3")
+        await terminal.shows("(to “steered”)", "(to “queued”)", "answer 3")
         assert asked_in(model.prompts[-1]) == ["hi", "steered", "queued"]
         terminal.send("\x04")
         await leaves(terminal)
@@ -200,6 +204,7 @@ class TestWhileItWorks:
         terminal.send("\x03\x04")
         await leaves(terminal)
 
+    @pytest.mark.parametrize("terminal", [{}, {"TMUX": "yes"}], ids=["wraps", "tmux"], indirect=True)
     async def test_a_window_that_becomes_narrower_while_something_runs_keeps_no_scraps_of_it(
         self, person, model, terminal
     ):
@@ -233,7 +238,8 @@ class TestWhileItWorks:
 
 class TestCtrlC:
     async def test_in_every_state_it_does_what_one_means(self, person, model, terminal):
-        terminal.send("some words\x03")  # a prompt with text
+        terminal.send("some words\x03\x03")  # a prompt with text, then without
+        await terminal.shows("(Ctrl-C once more leaves")
         await terminal.hides("some words")
         model.play(lambda shown: [Wait(model.gates["never"])])
         terminal.send("hi\r")
@@ -259,7 +265,7 @@ class TestCtrlC:
         await terminal.until(lambda: "\n".join(terminal.lines).count("(stopped; what was said and") == 4)
         await terminal.hides("Esc stops")
         terminal.send("\x03")
-        await terminal.shows("(Ctrl-C once more leaves")
+        await terminal.until(lambda: "\n".join(terminal.lines).count("(Ctrl-C once more leaves") == 2)
         terminal.send("\x03")
         await leaves(terminal, 130)
 
@@ -271,12 +277,13 @@ class TestCtrlC:
             terminal.is_sane()
         model.play(lambda shown: [Say("half"), Wait(model.gates["never"])])
         person.environment["EVERLOOP_AGENTS__SHUTDOWN_SECONDS"] = "0"
-        async with RichTerminal(person) as terminal:
-            terminal.send("hi\r")
-            await terminal.shows("half")
-            assert terminal.state() != terminal.before  # else the next would show nothing
-            terminal.process.send_signal(signal.SIGTERM)
-            await leaves(terminal, 143)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            async with RichTerminal(person, "-s", f"cli:{number}") as terminal:
+                terminal.send("hi\r")
+                await terminal.shows("half")
+                assert terminal.state() != terminal.before  # else the next would show nothing
+                terminal.process.send_signal(number)
+                await leaves(terminal, 128 + number)
 
 
 class TestQuestions:
@@ -285,7 +292,7 @@ class TestQuestions:
             [Call("exec", {"command": "sudo ls"}), Say("over"), Call("exec", {"command": "sudo id"}), Say("and out")]
         )
         terminal.send("go\r")
-        await terminal.shows("May I run exec", "sudo ls", "Allow it? [y/N]")
+        await terminal.shows("May I run exec", "sudo ls", "Allow it? [y/N]", "Enter answers")
         terminal.send("y\r")
         await terminal.shows("Allow it? [y/N] y", "over")
         terminal.send("again\r")
@@ -359,8 +366,11 @@ async def test_a_typed_command_is_stopped_and_goes_with_no_slash_command(model, 
     terminal.send("and now?\r")
     await terminal.shows("answer 1")
     assert "hi there" in str(model.prompts[-1].said)
-    terminal.send("\x04")
+    terminal.send("!sleep 200\r")
+    await terminal.shows("● exec sleep 200")
+    terminal.send("\x04")  # whoever leaves stops it
     await leaves(terminal)
+    assert terminal.lines[-2:] == ["■ exec sleep 200", "  stopped"]
 
 
 async def test_how_a_folded_paste_begins_is_neither_run_nor_a_command(model, terminal):

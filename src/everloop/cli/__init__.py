@@ -241,22 +241,25 @@ def _unknown_in(argv: list[str]) -> str:
 
 
 async def _until_ended(main: Coroutine[Any, Any, int]) -> int:
-    """A polite request to end (SIGTERM) lets the running step finish and puts the turn down for the next start."""
-    ended = False
+    """A polite request to end (SIGTERM), or a terminal that was closed (SIGHUP), lets the running step finish and puts
+    the turn down for the next start."""
+    ended = 0
     task = asyncio.ensure_future(main)
 
-    def end() -> None:
+    def end(number: int) -> None:
         nonlocal ended
-        ended = True
+        ended = ended or number
         task.cancel()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as `nohup` has it
+            asyncio.get_running_loop().add_signal_handler(number, end, number)
     try:
         return await task
     except asyncio.CancelledError:
         if not ended:
             raise
-        return 128 + signal.SIGTERM
+        return 128 + ended
 
 
 def _let_go_of_stdout() -> None:

@@ -89,6 +89,8 @@ def test_long_output_is_folded_and_says_how_much_is_left_out():
     assert view("exec", command="x").done("done", "\n".join(lines)).split("\n")[1:] == [
         f"  {each}" for each in expected
     ]
+    lines[200] = "… [4096 bytes left out] …"  # of which nobody knows how many lines they were
+    assert "… over 470 more lines" in view("exec", command="x").done("done", "\n".join(lines))
     short = "\n".join(lines[:15])
     assert view("exec", command="x").done("done", short).count("\n") == 15
 

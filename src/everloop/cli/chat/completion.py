@@ -12,9 +12,11 @@ from prompt_toolkit.document import Document
 
 from ...readings.commands import COMMANDS, SlashCommand
 from ...readings.visible import in_one_line
-from .mentions import mention_of
+from ..cells import beginning
+from .mentions import begun, mention_of
 
 MOST = 40  # that are offered
+LONGEST_META = 80  # cells that are told of each
 LOOKED = 20_000  # entries of folders that are looked at for one word
 SKIPPED = {".git", "node_modules", "__pycache__", ".venv"}
 
@@ -60,9 +62,8 @@ class ChatCompleter(Completer):
         sources, answers = self._sources(), self._answers()
         if answers:
             return [*_fitting(before, (Named(each) for each in answers))]
-        word = before.rpartition(" ")[2].rpartition("\n")[2]
-        if word.startswith("@"):
-            return [_completion(word, each) for each in islice(_files(word[1:], sources.folders), MOST)]
+        if mention := begun(before):
+            return [_completion(mention, each) for each in islice(_files(mention[1:], sources.folders), MOST)]
         if not before.startswith("/") or "\n" in before:
             return []
         command, space, rest = before.partition(" ")
@@ -98,7 +99,7 @@ def _fitting(typed: str, names: Iterable[Named]) -> Iterator[Completion]:
 
 
 def _completion(typed: str, named: Named) -> Completion:
-    shown, meta = in_one_line(named.shown or named.text.strip()), in_one_line(named.meta)[:80]
+    shown, meta = in_one_line(named.shown or named.text.strip()), beginning(in_one_line(named.meta), LONGEST_META)
     return Completion(named.text, -len(typed), display=shown, display_meta=meta)
 
 

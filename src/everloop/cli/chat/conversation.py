@@ -21,7 +21,7 @@ from .display import ChatDisplay
 from .keyboard import PROMPT
 from .known_names import KnownNames
 from .mentions import mentioned
-from .opening import RichChat
+from .opening import RichChat, end_all
 from .others import OtherChats
 from .plain import check_whose
 from .status_line import StatusLine
@@ -29,6 +29,8 @@ from .talk import chat as talk
 
 MOST_OUTPUT = 8_000  # letters of a command's output that join the conversation
 HINTS = " · Enter steers, Tab queues, Esc stops"
+HINTED = 60  # cells of a line that has room for them
+ASKED = " · Enter answers, Ctrl-C stops"
 
 
 async def talk_in(chat: RichChat, arguments: argparse.Namespace, session: str) -> int:
@@ -89,6 +91,7 @@ class RichConversation:
         chat.keyboard.popped = self.display.typed
         chat.keyboard.answered = chat.buffer.cancel_completion
         chat.echo, chat.command = self._echo, self._run
+        chat.history.keep()  # there is a home now
         chat.leave = lambda: chat.keyboard.send(None)  # once whoever is at something is through with it
         for command in chat.early:
             self._run(command)
@@ -97,6 +100,7 @@ class RichConversation:
         self._status.look_soon()
 
     async def end(self) -> None:
+        await end_all(*self._chat.tasks)  # commands that run, while there is a log that knows of them
         self.display.drain()
         self._attention.close()
         await self._status.close()
@@ -118,9 +122,10 @@ class RichConversation:
             self.display.tell(f"{prompt}{line}")
 
     def _status_text(self, cells: int) -> str:
-        waiting = _waiting(len(self._beside) // 2)
-        hints = HINTS if self._chat.keyboard.is_busy else ""
-        return f"{self._status.text(cells - len(waiting) - len(hints))}{waiting}{hints}"[:cells]
+        keyboard = self._chat.keyboard
+        hints = ASKED if keyboard.is_asked else HINTS if keyboard.is_busy else ""
+        beside = f"{_waiting(len(self._beside) // 2)}{hints if cells >= HINTED else ''}"
+        return f"{self._status.text(cells - len(beside))}{beside}"[:cells]
 
     def _turned(self, begins: bool) -> None:
         if begins:

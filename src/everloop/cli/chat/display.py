@@ -168,7 +168,7 @@ class ChatDisplay:
             return ""
         now = time.monotonic()
         doing = self._status or ("working" if self._tools else "thinking" if self._is_thinking else "answering")
-        seconds = f" {now - self._since:.0f} s" if self._since else ""
+        seconds = f" · {now - self._since:.0f} s" if self._since else ""
         text = f"{SPIN[int(now * SPINS) % len(SPIN)]} {doing}{seconds} · Esc stops"
         return self.theme.paint(beginning(text, self._width()), "note")
 

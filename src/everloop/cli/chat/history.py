@@ -34,6 +34,7 @@ class TypedHistory(History):
         self._path = path
         self._folded = folded
         self._last = ""
+        self._unkept = b""  # lines that are not in the file, for there is no home yet
 
     def append_string(self, string: str) -> None:
         if string.strip() and not string.startswith(" ") and string != self._last:
@@ -55,21 +56,28 @@ class TypedHistory(History):
         pasted = self._folded.behind(string)
         line = msgspec.json.encode(FoldedMessage(string, pasted) if pasted else string) + b"\n"
         if len(line) <= LONGEST:
-            self._write(line, os.O_APPEND)
+            self._unkept += line
+            self.keep()
+
+    def keep(self) -> None:
+        """Write what was typed before there was a home."""
+        if self._unkept and self._write(self._unkept, os.O_APPEND):
+            self._unkept = b""
 
     def _text(self, kept: str | FoldedMessage) -> str:
         return kept if isinstance(kept, str) else self._folded.take_in(kept.text, kept.pasted)
 
-    def _write(self, data: bytes, how: int) -> None:
+    def _write(self, data: bytes, how: int) -> bool:
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how, 0o600)
         except OSError:  # a home that cannot be written to is told of by whoever opens it
-            return
+            return False
         try:
             os.fchmod(file, 0o600)
             os.write(file, data)
         finally:
             os.close(file)
+        return True
 
 
 def _decoded(line: bytes) -> str | FoldedMessage:

@@ -12,7 +12,7 @@ from prompt_toolkit.keys import Keys
 from ..typed import goes_on
 from .folding import Folded, label_before
 from .keyboard import Keyboard
-from .mentions import dragged
+from .mentions import begun, dragged
 
 Do = Callable[[], None]
 CHOOSING = ("/resume ", "/tree ")  # as they stand in the line while one is chosen from a list
@@ -138,5 +138,4 @@ def _takes_completion(buffer: Buffer) -> bool:
 
 def _is_completable(buffer: Buffer) -> bool:
     before = buffer.document.text_before_cursor
-    word = before.rpartition(" ")[2].rpartition("\n")[2]
-    return word.startswith("@") or (before.startswith("/") and "\n" not in before)
+    return bool(begun(before)) or (before.startswith("/") and "\n" not in before)

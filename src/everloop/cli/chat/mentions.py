@@ -8,8 +8,10 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|(\S+))')
+_BEGUN = re.compile(r'(?<!\S)@(?:"[^"\n]*|[^\s"]\S*)?\Z')
 _AFTER = ".,;:!?)"  # which ends a sentence more often than a name
 MOST_PASTED = 4096  # letters of a path that was dragged here
 
@@ -30,6 +32,12 @@ def mentioned(text: str, folders: Sequence[Path]) -> tuple[str, list[Path]]:
     return _MENTION.sub(name, text), found
 
 
+def begun(text: str) -> str:
+    """The mention that a text ends with and that may go on, as it stands there; "" for none."""
+    found = _BEGUN.search(text)
+    return found[0] if found else ""
+
+
 def dragged(text: str) -> str:
     """What stands for a paste that is the path of a file and nothing else, as terminals write one that is dragged onto
     them: a mention of it. "" for any other."""
@@ -40,7 +48,8 @@ def dragged(text: str) -> str:
         words = shlex.split(text)
     except ValueError:
         return ""
-    path = words[0].removeprefix("file://") if len(words) == 1 else text
+    path = words[0] if len(words) == 1 else text
+    path = unquote(path.removeprefix("file://")) if path.startswith("file://") else path
     return mention_of(path) if path.startswith(("/", "~/")) and _find(path, ()) else ""
 
 

@@ -33,6 +33,7 @@ from .folding import Folded
 from .history import FILE, TypedHistory
 from .keyboard import Keyboard
 from .keys import Deeds, chat_keys
+from .mentions import begun
 from .window import ChatWindow, Scene
 
 AGAIN = "(Ctrl-C once more leaves, and so does Ctrl-D)"
@@ -123,7 +124,7 @@ class RichChat:
         """Without being asked: what begins with a slash, or names a file."""
         before = self.buffer.document.text_before_cursor
         is_command = before.startswith("/") and "\n" not in before
-        return bool(self.keyboard.answers) or is_command or before.rpartition(" ")[2].startswith("@")
+        return bool(self.keyboard.answers) or is_command or bool(begun(before))
 
     def _send(self, later: bool) -> None:
         text, prompt = self.buffer.text, self.keyboard.prompt
@@ -157,7 +158,6 @@ class RichChat:
         elif self.buffer.text:
             self.history.append_string(self.buffer.text)
             self.buffer.reset()
-            self.keyboard.wants_to_leave()
         elif self.keyboard.wants_to_leave():
             self.keyboard.stop()
         else:
@@ -214,7 +214,7 @@ async def run_rich(arguments: argparse.Namespace) -> int:
                     return await _result(chat, talking, drawn)
             finally:
                 loop.remove_signal_handler(signal.SIGINT)
-                await _end(talking, *chat.tasks)
+                await end_all(talking, *chat.tasks)
 
 
 async def _talk(chat: RichChat, arguments: argparse.Namespace, session: str) -> int:
@@ -241,7 +241,7 @@ def _cancel(task: "asyncio.Task[int]") -> None:
     task.cancel()
 
 
-async def _end(*tasks: "asyncio.Task[Any]") -> None:
+async def end_all(*tasks: "asyncio.Task[Any]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

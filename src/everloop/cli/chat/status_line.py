@@ -12,6 +12,7 @@ from ...ports.events import CallMeasured, Event
 from ...ports.rows import SpentRow
 from ...readings.visible import in_one_line
 from ..cells import beginning
+from ..cells import cells as width
 from ..table import dollars
 
 BETWEEN = " · "
@@ -94,12 +95,16 @@ class StatusLine:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     def text(self, cells: int) -> str:
+        """The parts that have room in so many cells, those first that one looks at most."""
         used = f"{_short(self._tokens)} tokens" if self._tokens else ""
         cost = dollars(self._cost) if self._cost else ""
         full = f"{self._full:.0%} full" if self._full else ""
         tasks = f"{self._tasks} task{'s' if self._tasks > 1 else ''} running" if self._tasks else ""
-        parts = (in_one_line(self._model), used, cost, full, tasks, self._budget, in_one_line(self._session))
-        return beginning(BETWEEN.join(filter(None, parts)), cells)
+        every = (in_one_line(self._model), used, cost, full, tasks, self._budget, in_one_line(self._session))
+        parts = [*filter(None, every)]
+        while len(parts) > 1 and width(BETWEEN.join(parts)) > cells:
+            parts.pop()
+        return beginning(BETWEEN.join(parts), cells)
 
 
 def _short(count: int) -> str:

@@ -64,7 +64,7 @@ async def _greet(here: Here) -> None:
         terminal.note(words)
     row = await agent.store.session(here.session)
     for old in await agent.store.conversations(OWNER, id=row.id, archived=True) if row else ():
-        many = f"{old.messages} messages, the last {clock(old.active)}"
+        many = f"{old.messages} message{'' if old.messages == 1 else 's'}, the last {clock(old.active)}"
         terminal.note(f"Going on with “{in_one_line(old.title)}” ({many}); /new begins afresh.")
 
 
@@ -97,14 +97,15 @@ class Chat:
         self._here = here
         self._known = KnownSettings(here.agent.model)
         self._answered = True  # a pipe learns from the exit code whether its last line came to something
-        self._next: list[str | None] = []  # what was said in place of an answer to a question, or to leave
+        self._instead = ""  # what was said in place of an answer to a question
+        self._later: list[str] = []  # what is queued, the wish to leave among it
         self._over = 0.0  # when the last turn ended by itself,
         self._stopped = 0.0  # or was stopped
 
     async def talk(self, first: Reading | None) -> int:
         while True:
             try:
-                line = await first if first else self._next.pop(0) if self._next else await self._prompt()
+                line = await (first or self._line())
                 first = None
                 if line is None or line.strip() in LEAVING:
                     return 0 if self._answered or sys.stdin.isatty() else 1
@@ -120,7 +121,7 @@ class Chat:
         async with stopping(here), here.questions() as questions, minding(here, questions):
             meanwhile = Meanwhile(here, self._known, questions, self._fail)
             await meanwhile.run(line)
-            self._next += meanwhile.later
+            self._later += meanwhile.later
         self._over = time.monotonic() if self._answered else 0.0
         self._known.tell_changes(here)
         if command_in(line) == HELP and here.lines.help:
@@ -130,7 +131,7 @@ class Chat:
         if is_answer(line):
             await self._catch_up()
         if not command_in(line) and (instead := await ask_about_files(here)):
-            self._next.insert(0, instead)
+            self._instead = instead
 
     async def ask_what_waits(self) -> None:
         """Put to whoever sits here the questions that an earlier chat has left, and go on with what waited for them."""
@@ -159,7 +160,7 @@ class Chat:
         async with stopping(here), here.questions() as questions, minding(here, questions):
             meanwhile = Meanwhile(here, self._known, questions, self._fail)
             await meanwhile.go_on()
-            self._next += meanwhile.later
+            self._later += meanwhile.later
         await show_unshown(here, here.terminal.answer, questions=False)
 
     def _fail(self, error: MailRefused | TurnFailed) -> None:
@@ -172,6 +173,18 @@ class Chat:
         if isinstance(error, TurnFailed) and error.cut:
             terminal.note(GO_ON if is_stopped else STAYS)
         self._answered = False
+
+    async def _line(self) -> str | None:
+        """What is said next."""
+        if self._instead:
+            line, self._instead = self._instead, ""
+            return line
+        if self._later:
+            line = self._later.pop(0)
+            if line.strip() not in LEAVING:
+                self._here.terminal.note(_answers(line))
+            return line
+        return await self._prompt()
 
     async def _prompt(self) -> str | None:
         """The next line. Ctrl-C leaves, but not whoever has begun to write, or meant the turn that has just ended."""
@@ -217,7 +230,7 @@ class Meanwhile:
         self._questions = questions
         self._commands: list[asyncio.Task[None]] = []
         self._exchange = ChatTurn(here.say, self._show, self._turn_to, fail)
-        self.later: list[str | None] = []  # what is for whoever reads at the prompt
+        self.later: list[str] = []  # what is for whoever reads at the prompt
 
     async def run(self, line: str) -> None:
         with self._here.lines.listening(self._take, self._here.terminal):
@@ -246,8 +259,7 @@ class Meanwhile:
             terminal.follow(event)
 
     def _turn_to(self, line: str) -> None:
-        text = in_one_line(line)
-        self._here.terminal.note(f"(to “{text if len(text) <= LONGEST_TITLE else text[:LONGEST_TITLE] + '…'}”)")
+        self._here.terminal.note(_answers(line))
 
     def _take(self, line: str, later: bool = False) -> None:
         terminal = self._here.terminal
@@ -272,3 +284,9 @@ class Meanwhile:
             told = f"everloop: {error}"
         keys = f"\n\n{self._here.lines.help}" if command_in(line) == HELP and self._here.lines.help else ""
         self._here.terminal.aside(f"{told}{keys}")
+
+
+def _answers(line: str) -> str:
+    """What is said above an answer that does not stand below its message."""
+    text = in_one_line(line)
+    return f"(to “{text if len(text) <= LONGEST_TITLE else text[:LONGEST_TITLE] + '…'}”)"

@@ -8,6 +8,7 @@ The terminal is not asked where its cursor is (CPR): an answer to that may come 
 """
 
 import asyncio
+import errno
 import os
 import re
 import select
@@ -19,7 +20,7 @@ from msgspec import Struct
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.key_binding import KeyBindings
@@ -30,15 +31,17 @@ from prompt_toolkit.layout import (
     FormattedTextControl,
     HSplit,
     Layout,
+    ScrollbarMargin,
+    ScrollOffsets,
     Window,
 )
-from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.menus import CompletionsMenuControl
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from .reflow import ReflowRenderer, reflows
+from .reflow import ReflowRenderer, counts_cleared, reflows
 
 FRAME = 1 / 12  # seconds between two drawings, while something comes
 KEY_SECONDS = 0.05  # after which an escape is the key of that name, and not the beginning of a code
@@ -71,11 +74,22 @@ class Scene(Struct, frozen=True):
     moves: Callable[[], bool]  # whether to draw again and again, as long as this holds
 
 
-class _Output(Vt100_Output):
+class ChatOutput(Vt100_Output):
     def erase_down(self) -> None:
         """tmux takes ED at the upper left corner for a clearing of the screen, and keeps what stood there in its
-        scrollback: so what is erased begins one cell to the right, in a line that is empty already."""
-        self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
+        scrollback: so what is erased begins one cell to the right, in a line that is empty already. It is cleared as a
+        whole (EL 2), else tmux would go on counting what it held (`reflow.counts_cleared`)."""
+        self.write_raw("\x1b[2K\x1b[C\x1b[J\x1b[D")
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            # The terminal is gone, of which whoever reads from it learns: nothing is shown any more.
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), self.stdout.fileno())
 
 
 class ChatWindow:
@@ -88,7 +102,7 @@ class ChatWindow:
         self._is_outside = False  # something else has the terminal
         self._live = self._status = ""  # as they are drawn
         search = SearchToolbar()
-        self._output = _Output(stdout, self._size, default_color_depth=ColorDepth.DEPTH_8_BIT, enable_cpr=False)
+        self._output = ChatOutput(stdout, self._size, default_color_depth=ColorDepth.DEPTH_8_BIT, enable_cpr=False)
         self._input: Input = create_input(stdin)
         typed = Window(
             BufferControl(buffer, search_buffer_control=search.control, preview_search=True),
@@ -99,12 +113,21 @@ class ChatWindow:
         )
         live = Window(FormattedTextControl(lambda: ANSI(self._live)), dont_extend_height=True)
         status = Window(FormattedTextControl(lambda: ANSI(self._status)), height=1, style="class:status")
+        menu = Window(  # as prompt_toolkit's CompletionsMenu, but no higher than what it offers
+            CompletionsMenuControl(),
+            height=Dimension(min=1, max=MENU),
+            scroll_offsets=ScrollOffsets(top=1, bottom=1),
+            right_margins=[ScrollbarMargin()],
+            dont_extend_width=True,
+            dont_extend_height=True,
+            style="class:completion-menu",
+        )
         self._typed = typed
         body = HSplit(
             [
                 ConditionalContainer(live, Condition(lambda: bool(self._live))),
                 typed,
-                CompletionsMenu(max_height=MENU, scroll_offset=1),
+                ConditionalContainer(menu, has_completions),
                 search,
                 ConditionalContainer(status, Condition(lambda: self.rows > MOST_TYPED // 2)),
             ]
@@ -121,7 +144,9 @@ class ChatWindow:
             enable_page_navigation_bindings=False,
         )
         if reflows(os.environ):
-            self.app.renderer = ReflowRenderer(self.app.renderer.style, self._output)
+            self.app.renderer = ReflowRenderer(
+                self.app.renderer.style, self._output, counts_cleared=counts_cleared(os.environ)
+            )
         self.app.ttimeoutlen, self.app.timeoutlen = KEY_SECONDS, ALT_SECONDS
 
     @property

@@ -20,6 +20,7 @@ KEPT = 400  # lines that are remembered while it runs
 LONGEST = 2_000  # letters of a line that are shown
 _INDENT = "  "
 _AT_LINE = re.compile(r" at line (\d{1,9})\.")
+_CUT = re.compile(r"… \[\d+ \w+ left out")  # as whoever has run it writes where there was too much
 _FAILED = re.compile(r"\[exit code [1-9]")
 _MARKS = {"done": "✓", "handed": "→", "denied": "✗", "failed": "✗", "unknown": "?", "cancelled": "■"}
 _TOLD = {
@@ -166,7 +167,8 @@ def folded(lines: list[str], most: int) -> tuple[list[str], str, list[str]]:
     if len(lines) <= most + SPARE:
         return lines, "", []
     tail = most // 2
-    return lines[: most - tail], f"… {len(lines) - most:,} more lines", lines[-tail:]
+    is_all = not any(_CUT.match(line) for line in lines[most - tail : -tail])
+    return lines[: most - tail], f"… {'' if is_all else 'over '}{len(lines) - most:,} more lines", lines[-tail:]
 
 
 def indented(rows: list[str]) -> str:
