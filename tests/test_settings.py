@@ -215,7 +215,7 @@ def test_a_file_that_is_not_utf8_is_refused_in_a_sentence(tmp_path: Path) -> Non
 
 def test_a_settings_file_that_is_a_folder_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.json").mkdir()
-    assert refusal(tmp_path) == f"{tmp_path}/config.json: the settings file cannot be read (Is a directory)"
+    assert refusal(tmp_path) == f"{tmp_path}/config.json is no file: put the settings file in its place"
 
 
 @pytest.mark.parametrize("name", ["config.toml", "config.json"])

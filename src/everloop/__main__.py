@@ -1,11 +1,13 @@
 """The command `everloop`. `--version` is answered before anything else is loaded."""
 
+import os
 import resource
 import sys
 
 
 def main() -> int:
     leave_no_core()
+    take_standard_places()
     if sys.argv[1:] == ["--version"]:
         from . import __version__
 
@@ -34,6 +36,15 @@ def leave_no_core() -> None:
             file.write("0")
     except OSError:  # no Linux, or no /proc
         return
+
+
+def take_standard_places() -> None:
+    """Where somebody has closed a standard stream (`<&-`), the next file to be opened would stand in its place: the
+    event loop ends the process for that, and what prints would write into a database."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 if __name__ == "__main__":

@@ -234,6 +234,27 @@ async def test_an_editor_that_was_killed_or_changed_nothing_changes_nothing(pers
     assert file_of(person).read_text() == COMMENTED
 
 
+@pytest.mark.parametrize(
+    ("named", "told"), [("vi 'unended", "its quotes do not match"), ("torn", "torn cannot be run (Exec format error)")]
+)
+async def test_an_editor_that_is_none_is_one_sentence(person: Person, named: str, told: str):
+    file_of(person).write_text(COMMENTED)
+    (person.home / "torn").write_bytes(b"\0")
+    (person.home / "torn").chmod(0o700)
+    person.environment["VISUAL"] = named.replace("torn", str(person.home / "torn"))
+    ran = await person.run("config", "edit")
+    assert (ran.status, is_one_plain_sentence(ran.err), told in ran.err) == (1, True, True)
+    assert file_of(person).read_text() == COMMENTED
+
+
+async def test_an_editor_that_removes_its_copy_has_changed_nothing(person: Person):
+    file_of(person).write_text(COMMENTED)
+    person.environment["EDITOR"] = "rm"
+    ran = await person.run("config", "edit")
+    assert (ran.status, ran.err) == (0, "Nothing was changed.\n")
+    assert file_of(person).read_text() == COMMENTED
+
+
 async def test_a_file_that_was_changed_meanwhile_is_not_overwritten(person: Person):
     file_of(person).write_text(COMMENTED)
     editor(person, f'sed -i s/8080/9000/ "$1"; echo "# another" >> {file_of(person)}')

@@ -2,13 +2,13 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from tests.channels.parrot import PLUGGED, TOKEN, Cage
 from tests.cli.at_terminal import AtTerminal
 from tests.cli.person import Person, Ran, is_one_plain_sentence
@@ -170,15 +170,19 @@ async def test_killed_in_the_middle_what_was_finished_stays_and_the_rest_goes_on
     assert msgspec.json.decode(ran.out)["model"] == "custom/scripted"
 
 
-@asynccontextmanager
-async def guarded_host() -> AsyncIterator[str]:
+async def refuse(request: web.BaseRequest) -> web.Response:
+    shown = request.headers.get("Authorization", "")
+    return web.json_response({"error": {"message": f"no entry with {shown}"}}, status=401)
+
+
+def guarded_host() -> AbstractAsyncContextManager[str]:
     """A host that refuses every key, and repeats it, as careless ones do."""
+    return served(refuse)
 
-    async def refuse(request: web.BaseRequest) -> web.Response:
-        shown = request.headers.get("Authorization", "")
-        return web.json_response({"error": {"message": f"no entry with {shown}"}}, status=401)
 
-    runner = web.ServerRunner(web.Server(refuse))
+@asynccontextmanager
+async def served(answer: Callable[[web.BaseRequest], Awaitable[web.Response]]) -> AsyncIterator[str]:
+    runner = web.ServerRunner(web.Server(answer))
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
@@ -221,6 +225,38 @@ async def test_a_wrong_key_at_a_terminal_can_be_typed_again(person: Person, mode
         await answer(seat, model, QUESTIONS)
         assert await seat.ends() == 0
     assert load(person.home, {}).providers.accounts["custom"].api_base == model.url
+
+
+async def test_a_server_that_lists_no_models_is_asked_for_the_one_that_somebody_names(
+    person: Person, model: ModelServer
+):
+    async def only_talks(request: web.BaseRequest) -> web.Response:
+        if request.path.endswith("/models"):
+            return web.Response(text="<html>")
+        async with (
+            ClientSession() as session,
+            session.post(
+                f"{model.url}/chat/completions", data=await request.read(), headers={"Content-Type": "application/json"}
+            ) as answer,
+        ):
+            return web.Response(body=await answer.read(), status=answer.status, content_type=answer.content_type)
+
+    async with served(only_talks) as url, AtTerminal(person, "onboard") as seat:
+        await seat.sees("Number [")
+        seat.type(await _number_of_own_server(seat))
+        for question, said in (
+            *(("Its address", url), ("key of this server", ""), ("The name of the model (Enter", "")),
+            *(("Choose again? [Y/n]", ""), ("Number [", await _number_of_own_server(seat)), ("Its address", url)),
+            *(("key of this server", ""), ("The name of the model (Enter", "scripted"), ("called [owner]", "")),
+        ):
+            await seat.sees(question)
+            seat.type(said)
+        await seat.sees("opens it. [y/N]")
+        seat.process.send_signal(signal.SIGINT)
+        assert await seat.ends() == 130
+    settings = load(person.home, {})
+    assert settings.agents.defaults.model == "custom/scripted"
+    assert settings.providers.accounts["custom"].api_base == url
 
 
 async def test_a_model_that_does_not_pass_is_not_kept_unless_it_is_not_tried(person: Person, model: ModelServer):
@@ -285,7 +321,12 @@ async def test_a_key_of_the_environment_is_found_and_another_provider_is_asked_f
         await seat.sees("another provider")
         number = next(line.split()[0] for line in seat.raw.decode().splitlines() if "another provider" in line)
         for question, said in (
-            *(("Number [1]", number), ("Which [openai]", "qroq"), ("did you mean groq?)", "Groq")),
+            *(
+                ("Number [1]", number),
+                ("Which [openai]", "clade"),
+                ("did you mean claude?)", "qroq"),
+                ("did you mean groq?)", "Groq"),
+            ),
             *(("key of groq, which is not shown: ", KEY), ("called [owner]", "")),
         ):
             await seat.sees(question)

@@ -1,13 +1,16 @@
 """`everloop service`: the unit as a whole, what its manager is told, and what it starts, started."""
 
 import asyncio
+import io
 import os
 import plistlib
+import pwd
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -16,7 +19,10 @@ from tests.cli.person import Person, is_one_plain_sentence
 from tests.cli.test_gateway_command import start
 from tests.processes import kill
 
+from everloop.cli.service import ServicePlace, install
 from everloop.cli.service_units import GatewayService, launchd_plist, quoted, systemd_unit, unseen
+from everloop.cli.terminal import Terminal
+from everloop.errors import EverloopError
 
 UNIT = """\
 # Written by `everloop service install`, which writes it again; changes of yours: systemctl edit
@@ -31,7 +37,7 @@ ExecStart=/opt/everloop/bin/python -P -m everloop gateway run
 Environment="EVERLOOP_HOME=/home/ann/my agent"
 Environment=PATH=/opt/everloop/bin:/usr/bin
 EnvironmentFile=-/home/ann/my agent/service.env
-WorkingDirectory=/home/ann/my agent
+WorkingDirectory=-/home/ann/my agent
 Restart=on-failure
 RestartSec=5
 KillMode=mixed
@@ -194,6 +200,47 @@ async def test_a_gateway_that_runs_already_is_named(person: Person, manager: Pat
     assert "runs already" not in (await person.run("service", "install")).err
 
 
+ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root installs a service that somebody else runs")
+
+
+def others() -> pwd.struct_passwd:
+    """Somebody else of this machine."""
+    return next(each for each in pwd.getpwall() if each.pw_uid)
+
+
+@ROOT
+async def test_a_service_of_somebody_else_has_their_home_and_not_that_of_who_installs_it(person: Person):
+    del person.environment["EVERLOOP_HOME"]
+    unit = (await person.run("service", "show", "--system", "--user", others().pw_name)).out
+    assert f"Environment=EVERLOOP_HOME={others().pw_dir}/.everloop" in unit.splitlines()
+    mine = (await person.run("service", "show", "--system", "--user", "root")).out
+    assert f"Environment=EVERLOOP_HOME={person.environment['HOME']}/.everloop" in mine.splitlines()
+    ran = await person.run("service", "show", "--system", "--user", "nobody-of-this-name")
+    assert (ran.status, "there is no user 'nobody-of-this-name'" in ran.err) == (2, True)
+
+
+@ROOT
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_service_of_somebody_who_does_not_get_to_the_program_is_refused(
+    person: Person, manager: Path, monkeypatch: pytest.MonkeyPatch, closed: bool
+):
+    monkeypatch.setenv("PATH", person.environment["PATH"])
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o700 if closed else 0o755)
+        program, unit = Path(folder, "python"), Path(folder, "everloop.service")
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        service = msgspec.structs.replace(SERVICE, command=(str(program), *COMMAND[1:]), user=others().pw_name)
+        place = ServicePlace("systemd", unit, ("systemctl",), is_system=True)
+        installed = install(place, service, Terminal(io.StringIO(), io.StringIO()), starts=False)
+        if closed:
+            with pytest.raises(EverloopError, match=f"{others().pw_name} cannot run {program}"):
+                asyncio.run(installed)
+        else:
+            assert asyncio.run(installed) == 0
+        assert unit.exists() != closed
+
+
 async def test_options_that_do_not_go_together_are_refused(person: Person, manager: Path):
     ran = await person.run("service", "show", "--user", "ann")
     assert (ran.status, is_one_plain_sentence(ran.err)) == (2, True)
@@ -210,7 +257,7 @@ async def test_what_the_unit_says_starts_a_gateway_that_ends_when_it_is_asked_to
     command = shlex.split(said["ExecStart"])
     assert command[0] == sys.executable
     process = await asyncio.create_subprocess_exec(
-        *command, env=environment, cwd=said["WorkingDirectory"], stderr=asyncio.subprocess.PIPE
+        *command, env=environment, cwd=said["WorkingDirectory"].removeprefix("-"), stderr=asyncio.subprocess.PIPE
     )
     try:
         assert process.stderr is not None

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -18,6 +19,8 @@ from .logbook import keep_logs
 from .parser import Parser, nearest
 from .process import run as run_loop
 from .terminal import OutputLost, Terminal, WrongUse
+
+_log = logging.getLogger(__name__)
 
 
 class CliCommand(NamedTuple):
@@ -173,11 +176,11 @@ def run(argv: list[str]) -> int:
         arguments = build_parser(argv[:1]).parse_args(argv)
     except WrongUse as error:
         return _complain(str(error), 2)
-    if not COMMANDS[arguments.command].can_begin("".join(argv[1:2])) and (sentence := missing_home()):
-        return _complain(sentence)
-    keep_logs(home_of(os.environ))
     acting.set(AT_THE_TERMINAL)
     try:
+        if not COMMANDS[arguments.command].can_begin("".join(argv[1:2])) and (sentence := missing_home()):
+            return _complain(sentence)
+        keep_logs(home_of(os.environ))
         return run_loop(_until_ended(_load(arguments.command).run(arguments)))
     except OutputLost as error:
         _let_go_of_stdout()
@@ -191,6 +194,8 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         _let_go_of_stdout()
         return 141
+    except Exception as error:  # the border to a person, who can do nothing with a traceback
+        return _complain(_unforeseen(error))
 
 
 def build_parser(wanted: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
@@ -238,6 +243,19 @@ def _unknown_in(argv: list[str]) -> str:
     if not words or word in words or word.startswith("-"):
         return ""
     return f"there is no `everloop {name} {word}`{nearest(word, words)}. There is: {', '.join(words)}"
+
+
+def _unforeseen(error: Exception) -> str:
+    """What is said of an error that nobody has put into words; the log has more."""
+    import secrets  # only a mistake needs it
+
+    id = secrets.token_hex(4)
+    _log.error("a command failed (error %s)", id, exc_info=error, extra={"error_id": id})
+    more = f"everloop logs --error {id} has the details"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename} cannot be used ({error.strerror}); {more}"
+    why = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"something went wrong in everloop itself ({why}); {more}, for a report"
 
 
 async def _until_ended(main: Coroutine[Any, Any, int]) -> int:

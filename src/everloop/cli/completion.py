@@ -13,6 +13,7 @@ from .completion_scripts import SCRIPTS
 from .terminal import Terminal
 
 MORE = (
+    "Where the folder is not there yet, make it with mkdir -p.\n"
     "bash: everloop completion bash > ~/.local/share/bash-completion/completions/everloop\n"
     "zsh: everloop completion zsh > ~/.zfunc/_everloop (with fpath+=~/.zfunc before compinit in ~/.zshrc)\n"
     "fish: everloop completion fish > ~/.config/fish/completions/everloop.fish"

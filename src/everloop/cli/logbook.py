@@ -25,6 +25,7 @@ KEPT = 4  # files that were put aside
 LONGEST = 20_000  # characters of a message, and of what stands under it
 LOGGERS = ("everloop", "asyncio", "aiohttp")
 
+_HOW = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe is not waited for
 _NAMES = re.compile(r"(?i)(KEY|TOKEN|SECRET|PASSWORD|PASSWD)$")
 _SHORTEST = 8  # a shorter value is no secret, and would be found in any text
 
@@ -86,7 +87,7 @@ class LogFile(logging.Handler):
             self._shut()
             self._path.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._path.parent.mkdir(exist_ok=True, mode=0o700)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = os.open(self._path, _HOW, 0o600)
             os.fchmod(self._file, 0o600)
             self._inode = os.fstat(self._file).st_ino
         return self._file

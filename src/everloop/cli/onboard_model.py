@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Literal, NoReturn
@@ -13,7 +14,7 @@ from ..app.connecting import LookedAt
 from ..app.onboarding import AUTO, EMBEDDED, ModelPick, OfferedProvider, Surroundings
 from ..app.survey import HostRow
 from ..app.trial import TriedOut
-from ..errors import EverloopError, KeyRefused, SettingsError
+from ..errors import EverloopError, HostFailed, KeyRefused, SettingsError
 from .interview import Interview
 from .keys import login, typed_unseen
 from .parser import nearest
@@ -124,18 +125,23 @@ class ModelQuestion:
             typed = self._interview.text("Which", "openai")
             if offer := onboarding.provider_called(typed, offers):
                 return offer
-            names = [each.name for each in offers]
+            names = [word for each in offers for word in (each.name, *re.findall(r"\w+", each.title.lower()))]
             self._terminal.tell(f"everloop: there is no provider {typed!r}{nearest(typed.lower(), names)}")
 
     def _with_model(self, provider: str, address: str, needs: KeyNeed) -> ModelPick:
         key = "" if needs == "kept" else self._typed_key(provider, needs)
         while True:
+            self._terminal.status(f"asking {address or provider} for its models …")
             try:
                 looked = run_loop(onboarding.list_models(provider, address, key))
             except KeyRefused as error:
                 self._terminal.tell(f"everloop: {error}")
                 key = self._typed_key(provider, "again")
+            except HostFailed as error:
+                self._terminal.tell(f"everloop: {error}")
+                return ModelPick(provider, self._named_model(), address, key)
             else:
+                self._terminal.clear()
                 return ModelPick(provider, self._model_of(provider, looked), looked.address if address else "", key)
 
     def _typed_key(self, provider: str, needs: KeyNeed) -> str:
@@ -159,6 +165,12 @@ class ModelQuestion:
         if not answer:
             raise EverloopError(f"{provider} lists no models; name the one that you want")
         return shown[int(answer) - 1] if answer.isdecimal() and 1 <= int(answer) <= len(shown) else answer
+
+    def _named_model(self) -> str:
+        """Of a server that lists none."""
+        if name := self._interview.text("The name of the model (Enter: something else)"):
+            return name
+        raise EverloopError("no model was named")
 
     def _given_pick(self, around: Surroundings) -> ModelPick | None:
         """As the options say; where they say nothing, and nothing is set, what can be had. Raises EverloopError."""

@@ -95,8 +95,5 @@ def _waiting_for(stream: TextIO) -> Iterator[None]:
 
 
 def guard_streams() -> None:
-    """A stream that was closed before we began is None, and stays so."""
-    if sys.stdout is not None:
-        sys.stdout = cast(TextIO, Screen.of_answers(sys.stdout))
-    if sys.stderr is not None:
-        sys.stderr = cast(TextIO, Screen.of_notes(sys.stderr))
+    sys.stdout = cast(TextIO, Screen.of_answers(sys.stdout))
+    sys.stderr = cast(TextIO, Screen.of_notes(sys.stderr))

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import pwd
 import re
 import shutil
 import stat
@@ -98,11 +99,11 @@ def place_of(manager: str = "", *, system: bool = False) -> ServicePlace:
 
 async def service_of(user: str, place: ServicePlace) -> GatewayService:
     """Raises WrongUse, SettingsError."""
-    home = home_of(os.environ).absolute()
     if user and not place.is_system:
         raise WrongUse("--user goes with --system; a service of yours runs as you")
     if place.is_system:
         user = user or os.environ.get("SUDO_USER") or os.environ.get("USER") or "root"
+    home = _home_for(user).absolute()
     bin = str(Path(sys.executable).parent)
     folders = [bin, *(each for each in os.environ.get("PATH", os.defpath).split(":") if each and each != bin)]
     sandbox = shutil.which("bwrap")
@@ -111,10 +112,22 @@ async def service_of(user: str, place: ServicePlace) -> GatewayService:
         home=home,
         path=":".join(folders),
         stop_seconds=int(load(home, os.environ).agents.shutdown_seconds) + GRACE,
-        user=user if place.is_system else "",
+        user=user,
         systemd=await _systemd_version(),
         setuid_sandbox=bool(sandbox and os.stat(sandbox).st_mode & stat.S_ISUID),
     )
+
+
+def _home_for(user: str) -> Path:
+    """Theirs, not that of whoever installs it, as by sudo; unless EVERLOOP_HOME says where. Raises WrongUse."""
+    if not user:
+        return home_of(os.environ)
+    try:
+        person = pwd.getpwnam(user)
+    except KeyError as error:
+        raise WrongUse(f"there is no user {user!r} on this machine") from error
+    is_me = person.pw_uid == os.getuid()
+    return home_of(os.environ if is_me else {**os.environ, "HOME": person.pw_dir})
 
 
 def text_of(service: GatewayService, place: ServicePlace) -> str:
@@ -127,8 +140,9 @@ async def install(place: ServicePlace, service: GatewayService, terminal: Termin
     if place.manager == "systemd" and not shutil.which("systemctl"):
         terminal.answer(text.removesuffix("\n"))
         raise EverloopError(NO_SYSTEMCTL)
-    for folder in (service.home, service.home / "logs"):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if place.manager == "launchd":  # it makes no folder for what it writes
+        (service.home / "logs").mkdir(parents=True, exist_ok=True, mode=0o700)
+    await _check_user(service)
     await _tell_running(place, service, terminal)
     try:
         place.file.parent.mkdir(parents=True, exist_ok=True)
@@ -146,6 +160,26 @@ async def install(place: ServicePlace, service: GatewayService, terminal: Termin
         terminal.answer("The gateway runs, and comes back after a failure and at every start.")
     _tell_linger(place, terminal)
     return 0
+
+
+async def _check_user(service: GatewayService) -> None:
+    """Whether somebody else gets to this installation, which may lie in a home that is closed to them. Only root can
+    try it. Raises EverloopError."""
+    if not service.user or os.getuid():
+        return
+    person, words = pwd.getpwnam(service.user), (service.command[0], "-I", "-c", "import everloop")
+    try:
+        tried = await asyncio.create_subprocess_exec(
+            *words, cwd="/", user=person.pw_uid, group=person.pw_gid, extra_groups=(), stderr=asyncio.subprocess.DEVNULL
+        )
+        failed = bool(await tried.wait())
+    except OSError:
+        failed = True
+    if failed:
+        raise EverloopError(
+            f"{service.user} cannot run {service.command[0]}, or what is installed beside it: install everloop where "
+            "they get to it, as in /opt/everloop, and call it from there"
+        )
 
 
 def _starting(place: ServicePlace) -> list[tuple[str, ...]]:
@@ -187,7 +221,7 @@ async def _uninstall(place: ServicePlace, terminal: Terminal) -> int:
     place.file.unlink()
     if place.manager == "systemd":
         await _ran(*place.control, "daemon-reload")
-    terminal.answer(f"Removed: {place.file}. The home {home_of(os.environ)} stays.")
+    terminal.answer(f"Removed: {place.file}. The home stays.")
     return 0
 
 

@@ -42,7 +42,7 @@ def systemd_unit(service: GatewayService) -> str:
         f"ExecStart={' '.join(quoted(word.replace('$', '$$')) for word in service.command)}",
         *(f"Environment={quoted(f'{name}={value}')}" for name, value in environment.items()),
         f"EnvironmentFile=-{_specifier_free(str(service.home / 'service.env'))}",
-        f"WorkingDirectory={_specifier_free(str(service.home))}",
+        f"WorkingDirectory=-{_specifier_free(str(service.home))}",  # the gateway makes it
         *((f"User={service.user}",) if service.user else ()),
         "Restart=on-failure",
         "RestartSec=5",

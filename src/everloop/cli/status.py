@@ -49,9 +49,7 @@ def lines_of(told: HouseStatus) -> list[str]:
         "everloop": f"{told.version}, home {told.home}",
         "store": told.store,
         "model": f"{told.model.name}: {told.model.state}" if told.model.name else told.model.state,
-        "gateway": f"runs at {told.gateway.address} (pid {told.gateway.pid})"
-        if told.gateway.running
-        else "does not run",
+        "gateway": _gateway(told.gateway),
         "channels": ", ".join(_channel(each) for each in told.channels) or "none is set up",
         "schedules": _schedules(told),
         "tasks": f"{told.tasks_open} open",

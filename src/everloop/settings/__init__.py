@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from ..errors import SettingsError
 from .check import built, checked_section, lay_over
 from .shape import (
     AccountSection,
@@ -41,8 +42,17 @@ from .unused import unused
 
 def home_of(environ: Mapping[str, str]) -> Path:
     """`EVERLOOP_HOME`, or `.everloop` in the person's own folder."""
-    person = Path(environ.get("HOME") or Path.home())
-    return path_in(Path.cwd(), environ.get("EVERLOOP_HOME") or "~/.everloop", person)
+    person, home = Path(environ.get("HOME") or Path.home()), environ.get("EVERLOOP_HOME") or "~/.everloop"
+    try:
+        return path_in(Path() if _is_whole(home) else Path.cwd(), home, person)
+    except FileNotFoundError as error:
+        raise SettingsError(
+            "the folder that you are in is gone, and EVERLOOP_HOME begins there: go elsewhere"
+        ) from error
+
+
+def _is_whole(path: str) -> bool:
+    return path == "~" or path.startswith(("/", "~/"))
 
 
 def path_in(folder: Path, text: str, person: Path | None = None) -> Path:

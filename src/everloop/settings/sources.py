@@ -64,6 +64,8 @@ def later_layers(environ: Mapping[str, str], overrides: Mapping[str, Any], tree:
 
 def read_bytes(path: Path) -> bytes:
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for without end
+            raise SettingsError(f"{path} is no file: put the settings file in its place")
         return path.read_bytes()
     except OSError as error:
         if path.is_symlink() and not path.exists():

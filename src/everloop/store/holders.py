@@ -66,8 +66,7 @@ class Holders:
 
     def dead(self) -> list[str]:
         """Those who ended without taking their file away."""
-        names = [path.name for path in self._folder.iterdir() if not path.name.startswith(".")]
-        return [name for name in names if not self.alive(name)]
+        return [name for name in names_in(self._folder) if not self.alive(name)]
 
     def bury(self, names: list[str]) -> None:
         for name in names:
@@ -76,6 +75,11 @@ class Holders:
     def close(self) -> None:
         (self._folder / self.me).unlink(missing_ok=True)
         os.close(self._file)
+
+
+def names_in(folder: Path) -> list[str]:
+    """Of all who live or have died. What is no file, as a socket that somebody else has left, is none of ours."""
+    return [path.name for path in folder.iterdir() if not path.name.startswith(".") and path.is_file()]
 
 
 def start_time(pid: int) -> str:

@@ -5,6 +5,7 @@ version. All that the store's ports can be asked works; what would write raises 
 """
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,10 +16,11 @@ from ..ports.audit import hash_of
 from . import schema
 from .holders import Holders
 from .sqlite import SqliteStore
-from .sqlite_file import DATABASE, check_file, file_system_of, is_on_network
+from .sqlite_file import DATABASE, check_file, file_system_of, is_on_network, version_of
 
 KNOWN = len(schema.MIGRATIONS)  # the schema of this version
 PATIENCE = 2000  # milliseconds for which a lock is waited for
+_OBJECTS = "SELECT type, name FROM sqlite_master ORDER BY type = 'table' DESC, name"
 _FLAGS = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "file_system_of",
     "is_on_network",
     "look_at_sqlite",
+    "missing_in",
     "nothing_yet",
     "read_only",
 ]
@@ -46,11 +49,23 @@ class Onlooker(Holders):
 
 def nothing_yet(home: Path) -> SqliteStore:
     """Where nobody has begun: a store in memory in which there is nothing."""
+    connection = _empty()
+    return SqliteStore(connection, connection, Onlooker(home / "run"), 30.0)
+
+
+def _empty() -> apsw.Connection:
     connection = apsw.Connection(":memory:")
     connection.create_scalar_function("everloop_hash", hash_of, 8, deterministic=True)
     for statement in schema.statements("sqlite", schema.MIGRATIONS):
         connection.execute(statement)
-    return SqliteStore(connection, connection, Onlooker(home / "run"), 30.0)
+    return connection
+
+
+def missing_in(path: Path) -> list[str]:
+    """What this version makes, as `table entries`, and somebody has taken out of the file. Raises what apsw raises."""
+    with closing(read_only(path)) as found, closing(_empty()) as made:
+        there = {*found.execute(_OBJECTS)}
+        return [f"{kind} {name}" for kind, name in made.execute(_OBJECTS) if (kind, name) not in there]
 
 
 async def look_at_sqlite(home: Path, lease_seconds: float = 30.0) -> tuple[SqliteStore, int]:
@@ -77,7 +92,7 @@ def read_only(path: Path) -> apsw.Connection:
 def _opened(path: Path) -> tuple[apsw.Connection, int]:
     try:
         connection = read_only(path)
-        return connection, int(connection.pragma("user_version"))
+        return connection, version_of(connection, path)
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise StoreCorrupt(f"{path} is damaged or not a database ({error})") from error
     except apsw.BusyError as error:

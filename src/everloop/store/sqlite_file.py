@@ -19,6 +19,7 @@ DATABASE = "everloop.db"
 OPEN_SECONDS = 30.0  # for which a lock is waited for
 # One thread at a time uses a connection: the writer's lock and the event loop see to that, so SQLite need not.
 _FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOMUTEX
+_VERSION = "SELECT user_version, EXISTS (SELECT 1 FROM sqlite_master) FROM pragma_user_version"
 _NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "9p", "ceph", "glusterfs"}
 
 
@@ -35,7 +36,7 @@ def connect(
     A clock takes the place of SQLite's own, in all that is written from now on.
     """
     _check_home(home)
-    path, holders = home / DATABASE, Holders(home / "run")
+    path, holders = home / DATABASE, _holders(home / "run")
     try:
         connection, reader = _open(path, holders, migrations, synchronous, vfs)
     except BaseException:
@@ -45,6 +46,15 @@ def connect(
         for each in (connection, reader):  # what schema.py calls the time
             each.create_scalar_function("unixepoch", partial(_tell, clock), 1)
     return holders, connection, reader
+
+
+def _holders(folder: Path) -> Holders:
+    try:
+        return Holders(folder)
+    except OSError as error:
+        raise HomeError(
+            f"the folder {folder} cannot be written ({error.strerror}): see whose it is, and whether the disk has room"
+        ) from error
 
 
 def _tell(clock: Clock, *_: object) -> float:
@@ -79,7 +89,6 @@ def _open(
         except apsw.FullError as error:
             raise StoreFull(f"the disk that holds {path} is full: make room and start again") from error
         except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
-            check_file(path)
             raise HomeError(
                 f"{path} cannot be written ({error}): check the folder's permissions and the disk"
             ) from error
@@ -90,9 +99,10 @@ def _open(
 
 def check_file(path: Path) -> None:
     """Raises HomeError."""
-    if path.is_dir():
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no file"
         raise HomeError(
-            f"{path} is a folder, where the database should be: move it away, then bring a backup back, or start with "
+            f"{path} is {kind}, where the database should be: move it away, then bring a backup back, or start with "
             "an empty database"
         )
 
@@ -124,6 +134,7 @@ def _check_home(home: Path) -> None:
             (home / DATABASE).touch(mode=0o600)  # for its owner's eyes, even in a folder that others may read
     except OSError as error:
         raise HomeError(f"the home {home} cannot be used ({error.strerror}): set EVERLOOP_HOME elsewhere") from error
+    check_file(home / DATABASE)
     kind = file_system_of(home)
     if is_on_network(kind):
         raise HomeError(
@@ -155,6 +166,14 @@ def _check_whole(connection: apsw.Connection, path: Path) -> None:
         raise _corrupt(path, problems[0])
 
 
+def version_of(connection: apsw.Connection, path: Path) -> int:
+    """0 where nothing is yet: all of ours is made in one transaction, with its version. Raises StoreError."""
+    version, is_used = next(connection.execute(_VERSION))
+    if is_used and not version:
+        raise StoreError(f"{path} is the database of another program: move it away, then bring a backup back")
+    return int(version)
+
+
 def _change(connection: apsw.Connection, path: Path, version: int, migrations: Migrations) -> None:
     """Raises StoreError, and says where things stand."""
     try:
@@ -179,7 +198,7 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) ->
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = connection.pragma("user_version")  # another process may have been quicker
+        version = version_of(connection, path)  # another process may have been quicker
         if copied := 0 < version < target:
             copies.copy(path, target)
         _change(connection, path, version, migrations)

@@ -30,6 +30,7 @@ from everloop.app.doctor.storage import look_at_wal
 from everloop.cli.logbook import LogFile
 from everloop.core.mail import Address, Outbound
 from everloop.core.people import Role
+from everloop.errors import StoreError
 from everloop.net.trusted import TrustedHttp
 from everloop.ports.budgets import Limit
 from everloop.ports.directory import Person
@@ -235,6 +236,43 @@ async def test_what_is_wrong_in_the_home_is_found(home: DoctoredHome):
     assert missed(IN_THE_HOME, findings) == []
 
 
+IN_A_FILES_PLACE = [
+    Planted("vault-file", "broken", "vault.key is no file", "bring its copy back"),
+    Planted("folders", "broken", "everloop.log is no file", "Move it away"),
+    Planted("folders", "broken", "history is no file", "Move it away"),
+    Planted("prompt-files", "broken", "HEARTBEAT.md is no file", "Put a plain file"),
+    Planted("settings-file", "advice", "config.edit.toml holds an edit", "everloop config edit goes on with it"),
+    Planted("leftovers", "advice", ".config.toml.0123456789abcdef", "--fix removes"),
+    Planted("file-modes", "advice", "service.env holds a key", "chmod 600"),
+    Planted("mcp-servers", "broken", "of the MCP server mine is not there, or cannot be run", "chmod +x"),
+    Planted("backups", "broken", "the backups cannot be written", "Set backup.folder"),
+    Planted("running", "advice", "1 file in", "--fix"),
+]
+
+
+async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nobody(home: DoctoredHome):
+    (home.path / "mine").write_text("no program")
+    home.write_config(
+        f'[backup]\nevery = "daily"\nfolder = "{home.path}/mine/backups"\n'
+        f'[tools.mcp_servers.mine]\ncommand = "{home.path}/mine"\n'
+    )
+    (home.path / "vault.key").unlink()
+    (home.path / "logs").mkdir()
+    for folder in ("vault.key", "history", "workspace/HEARTBEAT.md", "run/folder"):
+        (home.path / folder).mkdir(parents=True)
+    os.mkfifo(home.path / "logs" / "everloop.log")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(home.path / "run" / "socket"))
+    (home.path / "run" / "999999-1-abcd").touch()
+    (home.path / "config.edit.toml").write_text("[agents]\n")
+    (home.path / "service.env").write_text("OPENAI_API_KEY=of-mine")
+    (home.path / "service.env").chmod(0o644)
+    (draft := home.path / ".config.toml.0123456789abcdef").touch()
+    os.utime(draft, (1, 1))
+    assert missed(IN_A_FILES_PLACE, await home.examine()) == []
+    await home.do(fill)  # it opens all the same
+
+
 def forge_audit(home: DoctoredHome) -> None:
     with closing(apsw.Connection(str(home.database))) as connection:
         connection.create_scalar_function("everloop_hash", lambda *_: "forged", 8)
@@ -289,6 +327,34 @@ class TestAlone:
         home.database.mkdir()
         odd = Planted("store", "broken", "everloop.db is a folder, where the database should be", "backup restore FILE")
         assert missed([odd], await home.examine()) == []
+
+    @pytest.mark.parametrize("name", ["everloop.db", "config.toml"])
+    async def test_a_pipe_in_a_files_place_is_waited_for_by_nobody(self, home: DoctoredHome, name: str):
+        (home.path / name).unlink()
+        os.mkfifo(home.path / name)
+        check = "store" if name == "everloop.db" else "settings-file"
+        assert missed([Planted(check, "broken", f"{name} is no file", "")], await home.examine()) == []
+
+    async def test_a_settings_file_that_was_emptied(self, home: DoctoredHome):
+        home.config.write_text("")
+        emptied = Planted("settings-file", "advice", "config.toml is empty", "Put back what was in it")
+        assert missed([emptied], await home.examine()) == []
+
+    async def test_the_database_of_another_program(self, home: DoctoredHome):
+        home.database.unlink()
+        home.sql("CREATE TABLE mine(x)")
+        found = await home.examine()
+        other = Planted("store", "broken", "is the database of another program", "everloop backup restore FILE")
+        assert missed([other], found) == []
+        assert {each.check for each in grave(found)} - {"file-modes"} == {"store"}
+        with pytest.raises(StoreError, match="of another program"):
+            await home.do(fill)
+
+    @pytest.mark.parametrize("gone", ["table entries", "index inbox_open"])
+    async def test_a_store_from_which_something_was_taken(self, home: DoctoredHome, gone: str):
+        home.sql(f"DROP {gone}")
+        taken = Planted("schema", "broken", f"taken something out of {home.database}: {gone}", "Restore a backup")
+        assert missed([taken], await home.examine()) == []
 
     async def test_a_copy_whose_log_waits_for_the_next_start_is_not_called_broken(self, home: DoctoredHome):
         async with process_with(home.path):

@@ -9,7 +9,7 @@ from ...errors import BackupError
 from ...ports.doctor import Diagnosis
 from ...store.onlooking import KNOWN
 from ..backups import folder_of, names_made
-from .check import Check, Patient, advice, aside, broken, fine, many
+from .check import Check, Patient, advice, aside, broken, fine, many, why_unwritable
 
 DAYS = {"daily": 1, "weekly": 7}
 LATE = 1.5  # of the time between two
@@ -24,6 +24,8 @@ async def look_at_backups(patient: Patient) -> Sequence[Diagnosis]:
         return [broken(str(error), "Set backup.folder to a folder that can be read and written")]
     if not chosen.every:
         return fine("no backups are made by themselves; `everloop backup schedule daily` has them made")
+    if why := await aside(why_unwritable, folder_of(patient.chosen, patient.home)):
+        return [broken(f"the backups cannot be written: {why}", "Set backup.folder to a folder that can be written")]
     if last is None:
         return [advice(f"backups are to be made {chosen.every}, and there is none yet", MAKE)]
     days = (time.time() - last.made) / 86_400

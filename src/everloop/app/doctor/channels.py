@@ -105,8 +105,8 @@ def _wrong(name: str, server: McpServer | str) -> Diagnosis | None:
         )
     if server.transport == "stdio" and not shutil.which(server.command[0]):
         return broken(
-            f"the program {server.command[0]} of the MCP server {name} is not there",
-            "Install it, or name it by its whole path",
+            f"the program {server.command[0]} of the MCP server {name} is not there, or cannot be run",
+            "Install it, or name it by its whole path; chmod +x makes a file of yours one that can be run",
         )
     return None
 

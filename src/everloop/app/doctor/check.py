@@ -2,6 +2,7 @@
 has a limit in time."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -81,6 +82,16 @@ def skipped(what: str) -> list[Diagnosis]:
 
 def found_or_fine(found: Sequence[Diagnosis], what: str) -> Sequence[Diagnosis]:
     return found or fine(what)
+
+
+def why_unwritable(folder: Path) -> str:
+    """Why nothing can be made in a folder, or the folder itself not; "" if it can."""
+    there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not there.is_dir():
+        return f"{there} is no folder"
+    if os.statvfs(there).f_flag & os.ST_RDONLY:
+        return f"{there} is on a read-only file system"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} cannot be written by you (uid {os.getuid()})"
 
 
 async def aside(work: Callable[..., Result], *args: Any) -> Result:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...ports.doctor import Diagnosis
 from ...settings import Settings, home_of, unused
 from ...settings.check import is_section, kind_of_sections
-from ...settings.sources import file_of
+from ...settings.sources import FILES, file_of
 from ...store.onlooking import DATABASE
 from ...store.vault import PASSPHRASE
 from ..channels import known
@@ -30,6 +30,19 @@ async def look_at_file(patient: Patient) -> Sequence[Diagnosis]:
             return [broken(patient.unread, f"See that you (uid {os.getuid()}) may read it; nothing starts before")]
         return [broken(patient.unread, "Correct it there; nothing starts before")]
     path = file_of(patient.home)
+    left = [copy for copy in (patient.home / f"config.edit{Path(name).suffix}" for name in FILES) if copy.exists()]
+    if left:
+        todo = f"everloop config edit goes on with it; rm {left[0]} gives it up"
+        return [
+            advice(f"{left[0]} holds an edit of the settings that was not put in place, and counts for nothing", todo)
+        ]
+    if path and not path.stat().st_size:
+        return [
+            advice(
+                f"{path} is empty, as a full disk leaves what is edited: the defaults count",
+                f"Put back what was in it, as from a backup; if nothing was: rm {path}",
+            )
+        ]
     return fine(f"{path} is understood" if path else "there is no settings file; the defaults count")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...errors import SettingsError
 from ...ports.doctor import Diagnosis, MakeFolder, RemoveStale, SetMode
+from ...ports.log_lines import FILE, FOLDER
 from ...settings import path_in, workspace_of
 from ...settings.shape import Settings
 from ...settings.sources import file_of
@@ -25,7 +26,9 @@ FEW_FILES = 1000
 OTHERS = 0o077
 MOST = 2000  # files that are looked at for their owner
 OLD = 3600.0  # seconds
-HALF_MADE = (f"{DATABASE}.before-*.part*", f"{KEY_FILE}.{'[0-9a-f]' * 16}", "logs/*.erasing")
+SERVICE_ENV = "service.env"  # what a service reads, as keys
+DRAFT = "[0-9a-f]" * 16
+HALF_MADE = (f"{DATABASE}.before-*.part*", f"{KEY_FILE}.{DRAFT}", f".config.*.{DRAFT}", "logs/*.erasing")
 MADE = ("run", "files", "views", "logs", "spool", "people", "chats", "skills", "mcp", "models", "personas", "terminals")
 FOREIGN = ("workspace", "people", "chats", "mcp")  # in which commands and people may well have files of others
 
@@ -89,6 +92,9 @@ def _spoiled(home: Path) -> Iterator[Diagnosis]:
             yield broken(f"{folder} is no folder", "Move it away; everloop makes the folder when it needs it")
         elif folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             yield broken(f"{folder} cannot be written by you", f"chmod u+rwx {folder}, or see whose it is")
+    for path in (home / FOLDER / FILE, home / "history"):
+        if path.exists() and not path.is_file():
+            yield broken(f"{path} is no file, so nothing is kept there", "Move it away; everloop makes the file anew")
 
 
 async def look_at_workspace(patient: Patient) -> Sequence[Diagnosis]:
@@ -144,7 +150,7 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _with_secrets(patient: Patient) -> Iterator[Path]:
-    """The settings file, where it holds a secret and no reference to one; files that hold a key; that of TLS."""
+    """The settings file, where it holds a secret and no reference to one; files that hold keys; that of TLS."""
     settings = patient.chosen
     try:
         path = file_of(patient.home)
@@ -152,6 +158,7 @@ def _with_secrets(patient: Patient) -> Iterator[Path]:
         path = None
     if path and (patient.settings is None or _says_secret(settings)):
         yield path
+    yield patient.home / SERVICE_ENV
     named = [account.api_key_file for account in settings.providers.accounts.values()]
     yield from (path_in(patient.home, name) for name in (*named, settings.gateway.tls_key) if name)
 
@@ -173,6 +180,8 @@ def _says_secret(settings: Settings) -> bool:
 async def look_at_vault_file(patient: Patient) -> Sequence[Diagnosis]:
     path = patient.home / KEY_FILE
     mode = _mode_of(path)
+    if path.exists() and not path.is_file():
+        return [broken(f"{path} is no file, so the vault does not open", "Move it away, and bring its copy back")]
     if mode is None:
         return fine("there is no key file of the vault; it is made with the first secret")
     if mode & OTHERS:

@@ -11,6 +11,7 @@ from ...memory.built_in import is_installed
 from ...memory.skills.shelf import Requirements, SkillFolder, SkillShelf
 from ...ports.budgets import GUESTS, HOUSE
 from ...ports.doctor import Diagnosis
+from ...ports.heartbeat import HEARTBEAT_FILE
 from ...ports.memory import DOCUMENTS
 from ...runtime.allotments import Allotments, BudgetLine
 from ...settings import workspace_of
@@ -86,7 +87,7 @@ def _copies(folder: Path) -> Iterator[Diagnosis]:
 
 async def look_at_prompt_files(patient: Patient) -> Sequence[Diagnosis]:
     folder = workspace_of(patient.chosen, patient.home)
-    found = await aside(lambda: [each for name in FILES if (each := _untold(folder / name))])
+    found = await aside(lambda: [each for name in (*FILES, HEARTBEAT_FILE) if (each := _untold(folder / name))])
     return found_or_fine(found, "the files that prompts are made of can be read")
 
 

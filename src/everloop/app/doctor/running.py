@@ -9,7 +9,7 @@ from ...errors import EverloopError
 from ...ports.doctor import Diagnosis, RemoveStale
 from ...ports.jobs import JobRow
 from ...ports.log_lines import FILE, FOLDER
-from ...store.holders import start_time
+from ...store.holders import names_in, start_time
 from ...store.onlooking import Onlooker
 from ..log_tail import read_since
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
@@ -32,7 +32,7 @@ def _left_in(folder: Path) -> Sequence[Diagnosis]:
     holders = Onlooker(folder)
     stale = [folder / name for name in holders.dead()]
     stale += [path for path in folder.glob(f"{BUSY}*") if not _is_alive(path.name.removeprefix(BUSY))]
-    alive = [name for name in _names(folder) if holders.alive(name)]
+    alive = [name for name in names_in(folder) if holders.alive(name)]
     found = []
     if stale:
         found.append(
@@ -58,10 +58,6 @@ def _left_in(folder: Path) -> Sequence[Diagnosis]:
             )
         )
     return found_or_fine(found, f"processes with this home: {len(alive)}")
-
-
-def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if not path.name.startswith(".")]
 
 
 def _is_alive(who: str) -> bool:
@@ -105,7 +101,7 @@ async def look_at_port(patient: Patient) -> Sequence[Diagnosis]:
 
 
 def _running(folder: Path) -> list[str]:
-    return [name for name in _names(folder) if Onlooker(folder).alive(name)] if folder.is_dir() else []
+    return [name for name in names_in(folder) if Onlooker(folder).alive(name)] if folder.is_dir() else []
 
 
 async def _is_gateway(patient: Patient, url: str) -> bool:
@@ -164,8 +160,6 @@ def _failed(rows: Sequence[JobRow]) -> Iterator[Diagnosis]:
 
 async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
     since, folder = time.time() - DAY, patient.home / FOLDER
-    if not await aside(folder.is_dir):
-        return fine("nothing was written into a log")
     if large := await aside(lambda: [path for path in folder.glob(f"{FILE}*") if path.stat().st_size > TOO_LARGE]):
         return [
             advice(
@@ -173,6 +167,8 @@ async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
                 f"Something else writes there, or it was copied: rm {large[0]}",
             )
         ]
+    if not await aside((folder / FILE).is_file):
+        return fine("nothing was written into a log")
     lines = [line for line in await aside(read_since, patient.home, since) if line.level in ("error", "critical")]
     if not lines:
         return fine("the log of the last day holds no error")

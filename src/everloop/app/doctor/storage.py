@@ -71,7 +71,7 @@ def _cure_for(patient: Patient) -> str:
         return "See that the server runs and store.url is right; docs/postgres.md tells of TLS and poolers"
     if "is empty" in patient.unopened:
         return "Put a backup in its place; if nothing was ever in it, remove it, and the next start makes it"
-    if "is a folder" in patient.unopened:
+    if "where the database should be" in patient.unopened or "of another program" in patient.unopened:
         return "Look into it first; a backup is brought back with everloop backup restore FILE"
     if "damaged" in patient.unopened:
         return RESTORE
@@ -91,6 +91,10 @@ async def look_at_schema(patient: Patient) -> Sequence[Diagnosis]:
                 "End what runs of the older version, then start this one; a copy is kept as everloop.db.before-…",
             )
         ]
+    database = patient.home / DATABASE
+    if patient.schema and not patient.chosen.store.url and (missing := await aside(onlooking.missing_in, database)):
+        more = f" and {len(missing) - 1} more" if missing[1:] else ""
+        return [broken(f"somebody has taken something out of {database}: {missing[0]}{more}", RESTORE)]
     return fine(f"the schema is {KNOWN}, the one of this version")
 
 

@@ -44,8 +44,8 @@ class TypedHistory(History):
     def load_history_strings(self) -> Iterable[str]:
         """The latest first."""
         try:
-            data = self._path.read_bytes()
-        except OSError:  # none yet; or it cannot be read, which is no reason not to talk
+            data = self._path.read_bytes() if self._path.is_file() else b""
+        except OSError:  # it cannot be read, which is no reason not to talk
             return []
         if len(data) > MOST_BYTES:
             data = data[-MOST_BYTES // 2 :].partition(b"\n")[2]
@@ -68,15 +68,13 @@ class TypedHistory(History):
         return kept if isinstance(kept, str) else self._folded.take_in(kept.text, kept.pasted)
 
     def _write(self, data: bytes, how: int) -> bool:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | how
         try:
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | how, 0o600)
-        except OSError:  # a home that cannot be written to is told of by whoever opens it
+            with open(os.open(self._path, flags, 0o600), "wb", buffering=0) as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(data)
+        except OSError:  # a home that cannot be written to, or is full, is told of by whoever opens it
             return False
-        try:
-            os.fchmod(file, 0o600)
-            os.write(file, data)
-        finally:
-            os.close(file)
         return True
 
 
