@@ -1,5 +1,6 @@
 """`everloop backup` and `everloop export`, as somebody types them; killed in the middle, and on a full disk."""
 
+import csv
 import json
 import os
 import resource
@@ -9,6 +10,7 @@ import sys
 import tarfile
 from asyncio import create_subprocess_exec
 from collections.abc import AsyncIterator
+from datetime import datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -214,6 +216,8 @@ def plant(home: Path) -> None:
 
 async def test_everything_is_exported_as_files_that_people_can_read(person: Person, tmp_path: Path):
     plant(person.home)
+    assert (await person.run("cron", "add", "every 1d", "Look")).status == 0
+    assert (await person.run("users", "budget", "owner", "--money", "2.50")).status == 0
     told = await person.run("export", str(tmp_path / "all"))
     assert told.status == 0, told.err
     files = {path.relative_to(tmp_path / "all").as_posix() for path in (tmp_path / "all").rglob("*") if path.is_file()}
@@ -226,6 +230,11 @@ async def test_everything_is_exported_as_files_that_people_can_read(person: Pers
     assert missing == []
     audited = [json.loads(line)["deed"] for line in (tmp_path / "all" / "audit.jsonl").read_text().splitlines()]
     assert "house.exported" in audited
+    tables = {path.name: list(csv.DictReader(path.open())) for path in (tmp_path / "all").rglob("*.csv")}
+    for name, columns in (("usage.csv", ["at"]), ("schedules.csv", ["made", "last"]), ("limits.csv", ["at"])):
+        for row in tables[name]:
+            assert all(not row[key] or datetime.fromisoformat(row[key]).tzinfo for key in columns), row
+    assert tables["limits.csv"][0]["money"] == "2.5"
     [markdown] = (tmp_path / "all").rglob("conversations/*.md")
     assert "good morning" in markdown.read_text()
     everything = b"".join(path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file())

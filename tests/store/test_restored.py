@@ -4,13 +4,17 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
 from tests.store.conftest import Home, PostgresHome, SqliteHome
 from tests.store.test_old import Old, old
 
 import everloop
+from everloop.app.new_home import make_room
+from everloop.app.opening import opened_home
 from everloop.core.log import GaveUp, UserSaid
 from everloop.core.mail import Address, Inbound, Outbound, Said
 from everloop.core.message import said
+from everloop.errors import HomeError
 from everloop.ports import Store
 from everloop.ports.backup import Adopted, HeldBack, RestoredCopy
 from everloop.ports.jobs import Job
@@ -217,3 +221,14 @@ def test_a_store_that_is_no_copy_says_so(tmp_path: Path):
             await store.close()
 
     assert asyncio.run(look()) is None
+
+
+async def test_a_home_that_is_used_is_not_moved_aside_wherever_its_rows_lie(home: Home, tmp_path: Path):
+    folder = tmp_path / "used"
+    folder.mkdir()
+    url = home.url if isinstance(home, PostgresHome) else ""
+    (folder / "config.toml").write_text(f'[store]\nurl = "{url}"\n')
+    async with opened_home(folder):
+        with pytest.raises(HomeError, match="is in use by process"):
+            make_room(folder, replace=True)
+    assert make_room(folder, replace=True).aside is not None

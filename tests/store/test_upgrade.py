@@ -83,7 +83,7 @@ async def test_an_upgrade_that_finds_no_room_leaves_it_to_the_old_version(tmp_pa
 
         outcomes.append(upgraded_elsewhere(home, limited))
         if outcomes[-1] == REFUSED:
-            assert list(home.glob("*.part*")) == []  # or it would keep the room that the old version needs
+            assert list(home.glob("*.before-*")) == []  # or it would keep the room that the old version needs
             await works_with_the_old_version(home, rows)
     assert (outcomes[0], outcomes[-1]) == (REFUSED, DONE)
 

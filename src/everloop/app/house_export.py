@@ -18,6 +18,7 @@ from ..ports import HomeFile
 from ..ports.audit import line_of
 from ..ports.directory import Person
 from ..readings.filenames import safe_name
+from ..runtime.person_export import cell
 from ..settings import without_secrets
 from .home_folders import walked
 from .leaving import check_apart
@@ -89,7 +90,7 @@ async def _usage(records: Records, everybody: list[Person]) -> AsyncIterator[byt
     for person in everybody:
         skip = 0
         while rows := await records.store.rows_of("usage", person.principals, skip, PAGE):
-            yield _csv([(person.id, *row) for row in rows])
+            yield _csv([(person.id, *map(cell, columns, row)) for row in rows])
             skip += len(rows)
 
 
@@ -103,13 +104,8 @@ async def _audit(records: Records) -> AsyncIterator[bytes]:
 
 def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
     text = io.StringIO()
-    csv.writer(text).writerows([[_cell(value) for value in row] for row in rows])
+    csv.writer(text).writerows([[cell("", value) for value in row] for row in rows])
     return text.getvalue().encode(errors="replace")
-
-
-def _cell(value: Any) -> Any:
-    """A program that calculates takes what begins so for a formula (CSV injection)."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -1,8 +1,8 @@
 """The one way into a home: its settings are read, its store is opened, its vault stays shut until somebody asks it."""
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,16 +57,34 @@ async def opened_home(
     files = SettingsFiles(folder)
     settings = _loaded(folder, given)
     files.follow(settings)
-    store = await _connected(folder, settings, clock)
+    with _in_use(folder, settings):
+        store = await _connected(folder, settings, clock)
+        try:
+            key = key_of(folder, os.environ)
+            state_of = partial(SealedChannelRecords, store, key)
+            vault, links = EncryptedVault(store, key), EncryptedVault(store, key, "gateway")
+            yield OpenHome(
+                folder, settings, store, vault, links, partial(EncryptedVault, store, key), files, state_of, given
+            )
+        finally:
+            await store.close()
+
+
+@contextmanager
+def _in_use(home: Path, settings: Settings) -> Iterator[None]:
+    """SQLite says by itself that a home is in use. Where rows lie in PostgreSQL the files of a home are used as well,
+    and no restore is to move them away beneath a process."""
+    if not settings.store.url or not os.access(home, os.W_OK):  # what cannot be written is moved away by nobody
+        yield
+        return
+    from ..store.holders import Holders
+
+    holders = Holders(home / "run")
+    holders.bury(holders.dead())
     try:
-        key = key_of(folder, os.environ)
-        state_of = partial(SealedChannelRecords, store, key)
-        vault, links = EncryptedVault(store, key), EncryptedVault(store, key, "gateway")
-        yield OpenHome(
-            folder, settings, store, vault, links, partial(EncryptedVault, store, key), files, state_of, given
-        )
+        yield
     finally:
-        await store.close()
+        holders.close()
 
 
 def check_whole(home: Path) -> None:

@@ -130,8 +130,7 @@ class ChatGptExport(ServiceExport):
 
     def _place(self, id: str, name: str) -> str:
         """What it is called in the export, or what it would be called there."""
-        found = (each for each in self.export.names() if each.startswith(id))
-        return next(found, name if name and self.export.has(name) else id)
+        return self.export.beginning_with(id) or (name if name and self.export.has(name) else id)
 
 
 def _is_instruction(message: Mapping[str, Any]) -> bool:

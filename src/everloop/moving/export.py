@@ -3,6 +3,7 @@
 import lzma
 import zipfile
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -38,13 +39,21 @@ class Export:
         except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise EverloopError(f"{path} cannot be read ({error}); download it again, or unpack it first") from error
 
+        self._names = sorted(self._places)
+
     def close(self) -> None:
         """Let go of the file: what is removed meanwhile takes room until then."""
         if self._zip:
             self._zip.close()
 
     def names(self) -> list[str]:
-        return sorted(self._places)
+        return self._names
+
+    def beginning_with(self, start: str) -> str:
+        """The first name that does; "" where there is none. There may be a hundred thousand, and a picture looks for
+        its own among them."""
+        at = bisect_left(self._names, start)
+        return self._names[at] if at < len(self._names) and self._names[at].startswith(start) else ""
 
     def has(self, name: str) -> bool:
         return name in self._places

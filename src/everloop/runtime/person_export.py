@@ -29,7 +29,8 @@ from .sessions import Sessions
 PAGE = 1000  # rows or entries that are read at once
 _FOLDERS = {"files": "files", "workspace": "files in the workspace", "skills": "files of skills"}
 _TOLD = ("accounts", "tokens", "browsers logged in", "secrets", "snapshots", "jobs", "grants")
-_TIMES = ("at", "until", "due", "created", "resets", "said", "since")
+_TIMES = ("at", "until", "due", "created", "resets", "said", "since", "made", "last", "begun", "ended")
+BILLION = 1_000_000_000  # parts of a dollar, in which budgets are kept
 _LATEST = 253_402_300_800  # the year 10000: no calendar has what lies after it
 _WHO = {"user": "They said", "assistant": "The agent said", "tool": "A tool answered", "house": "everloop said"}
 README = """# What everloop keeps of {name}
@@ -179,7 +180,7 @@ class PersonExport:
         yield _csv([columns])
         skip = 0
         while rows := await self._store.rows_of(table, people, skip, PAGE):
-            yield _csv([[_cell(*each) for each in zip(columns, row, strict=True)] for row in rows])
+            yield _csv([[cell(*each) for each in zip(columns, row, strict=True)] for row in rows])
             skip += len(rows)
 
 
@@ -224,7 +225,10 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _cell(column: str, value: Any) -> Any:
+def cell(column: str, value: Any) -> Any:
+    """As people read it: times as dates, money in dollars."""
+    if column == "money" and value is not None:
+        return value / BILLION
     if column in _TIMES and 0 <= value < _LATEST:
         return stamp(value) if value else ""
     # A program that calculates takes what begins so for a formula (CSV injection).

@@ -35,6 +35,10 @@ def _remove(part: Path) -> None:
         each.unlink(missing_ok=True)
 
 
+def forget(path: Path, target: int) -> None:
+    path.with_name(f"{path.name}.before-{target}").unlink(missing_ok=True)
+
+
 def forget_oldest(path: Path) -> None:
     """Remove the copies of long ago."""
     for old in sorted(path.parent.glob(f"{path.name}.before-*[0-9]"), key=_schema_of, reverse=True)[KEPT:]:

@@ -182,9 +182,9 @@ def _change(connection: apsw.Connection, path: Path, version: int, migrations: M
             reach("store.migrating")
     except apsw.Error as error:
         target = len(migrations)
-        copy = f" A copy of it lies in {path}.before-{target}." if version else ""
-        kind = StoreFull if isinstance(error, apsw.FullError | apsw.IOError) else StoreError
-        raise kind(
+        full = isinstance(error, apsw.FullError | apsw.IOError)
+        copy = f" A copy of it lies in {path}.before-{target}." if version and not full else ""
+        raise (StoreFull if full else StoreError)(
             f"{path} could not be brought from schema {version} to {target} ({error}). It was left as it was, and the "
             f"everloop of before goes on with it.{copy} Make room if the disk is full, and start again"
         ) from error
@@ -196,6 +196,15 @@ def _migrate(connection: apsw.Connection, path: Path, migrations: Migrations) ->
         raise StoreNewer(schema.newer(str(path), version, target))
     if version == target:
         return
+    try:
+        _upgrade(connection, path, migrations)
+    except (StoreFull, apsw.FullError, apsw.IOError):  # nothing was changed, and the version of before needs the room
+        copies.forget(path, target)
+        raise
+
+
+def _upgrade(connection: apsw.Connection, path: Path, migrations: Migrations) -> None:
+    target = len(migrations)
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = version_of(connection, path)  # another process may have been quicker
