@@ -2,39 +2,31 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing
-from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from msgspec import structs
 
-from ..core.mail import Address, Inbound, Outbound, Said, Stop, reply_key
+from ..core.mail import Address, Inbound, Outbound, Said, Stop
 from ..core.message import Part, text_of
 from ..core.people import OWNER
 from ..core.turn import Finished
-from ..errors import EverloopError, Fenced, MailRefused, NoFile, TurnFailed
+from ..errors import NoFile
 from ..ports import Feed, FileRecord
-from ..ports.channel import traits_of
 from ..ports.events import Answer as Answer
-from ..ports.events import AnswerGiven, Event, LetterTaken, ToolOutput, TurnEnded, answer_of
+from ..ports.events import Event, LetterTaken, ToolOutput
 from ..ports.permission import Allowance, Grant
 from ..ports.permission import Approval as Approval
 from ..ports.rows import Receipt, ThreadRow
 from ..ports.schedules import Schedule
 from ..ports.tools import Shown
-from ..runtime.askers import Askers
-from ..runtime.lanes import Begun
+from .answering import PATIENCE, Admit, Again, Answering
+from .answering import WAITS as WAITS
 from .held_house import HeldHouse
 from .house import House
-from .user import Manner, User, as_before, spoken
-
-PATIENCE = 1.0  # seconds between looks whether a turn waits for a person
-WAITS = "a question waits in {} and has to be answered first (see: everloop approvals)"
-
-Again = Callable[[], Awaitable[Inbound | None]]
-Admit = Callable[[], Awaitable[None]]
+from .user import Manner, User, spoken
 
 
 class Agent(HeldHouse):
@@ -47,7 +39,7 @@ class Agent(HeldHouse):
         self._inbox = house.inbox
         self._lanes = house.lanes
         self._shown = house.shown
-        self._askers = Askers(house.shown, house.traits)
+        self._answering = Answering(house)
 
     async def run_command(self, command: str, session: str, tell: Callable[[str], None] = lambda text: None) -> Shown:
         """Run a command that the owner has typed, where those of the agent run and under the same limits. `tell` hears
@@ -105,12 +97,7 @@ class Agent(HeldHouse):
 
     async def answer(self, inbound: Inbound) -> Answer:
         """As `ask`, for a letter that is already written."""
-        if begun := self._inbox.begin(inbound):
-            try:
-                return answer_of(await begun.finished, begun.thread, begun.session)
-            except Fenced:  # it has to go through the inbox
-                pass
-        return await self.outcome(*await self._take(inbound))
+        return await self._answering.answer(inbound)
 
     async def stream(
         self,
@@ -142,7 +129,7 @@ class Agent(HeldHouse):
                     if not isinstance(seen, LetterTaken):
                         yield seen
 
-    async def watch(
+    def watch(
         self, inbound: Inbound, again: Again | None = None, beat: float = 0.0, admit: Admit | None = None
     ) -> AsyncGenerator[Sequence[Event]]:
         """As `stream`, for a letter that is already written: from LetterTaken, when it is committed, to AnswerGiven.
@@ -150,80 +137,18 @@ class Agent(HeldHouse):
         What has come together is told together, and the answer with the end of its turn. `again` and `admit` are asked
         as `answering` does; with `beat`, nothing at all is told whenever nothing has come for so many seconds.
         """
-        session = str(inbound.address)
-        with self._askers.asking(session) as asker:
-            followed = await self._follow(inbound, session, again, admit)
-            receipt, feed = followed.receipt, followed.feed
-            asker.mail = lambda: receipt.id
-            try:
-                yield (LetterTaken(receipt.thread, 0, receipt.id),)
-                last: Sequence[Event] = ()
-                while not last and (events := await feed.next_ones(beat)) is not None:
-                    last = _until_over(events, receipt.id)
-                    if not last:
-                        yield events
-                try:
-                    answer, key = await followed.answer()
-                except EverloopError:
-                    if last:
-                        yield last
-                    raise
-            finally:
-                feed.close()
-                followed.ending.cancel()
-            yield (*last, AnswerGiven(receipt.thread, 0, answer))
-            self.note_shown(key, receipt.id)  # whoever came back for more has shown it
-            asker.has_it = True
-
-    async def _follow(self, inbound: Inbound, session: str, again: Again | None, admit: Admit | None) -> "_Followed":
-        """Take a letter, and listen before anything is told of its turn. Whoever calls this closes the feed."""
-        if not self._may_wait(inbound, session) and (begun := self._inbox.begin(inbound, asked=False)):
-            feed = self._bus.subscribe(begun.thread)  # it has not begun to run yet
-            try:
-                receipt = await begun.receipt()
-            except BaseException:
-                feed.close()
-                raise
-            if receipt is not None:
-                return _Followed(receipt, feed, begun.finished, partial(self._begun, begun, session))
-            feed.close()
-        receipt, inbound = await self._take(inbound, again, admit)  # which wakes nobody before we listen
-        feed = self._bus.subscribe(receipt.thread)
-        ending = asyncio.ensure_future(self._answer(receipt, inbound, str(inbound.address)))
-        return _Followed(receipt, feed, ending, lambda: ending)
-
-    async def _take(
-        self, inbound: Inbound, again: Again | None = None, admit: Admit | None = None
-    ) -> tuple[Receipt, Inbound]:
-        if admit is not None:
-            await admit()
-        try:
-            receipt = await self._inbox.take(inbound, express=False)
-        except MailRefused:
-            if (other := as_before(inbound)) is None:
-                raise
-            receipt, inbound = await self._inbox.take(other, express=False), other
-        while again is not None and not receipt.fresh:
-            await self._shown.settle()  # what was given a moment ago is known as given
-            other = await again()
-            if other is None:
-                break
-            inbound = other
-            receipt = await self._inbox.take(inbound, express=False)
-        return receipt, inbound
+        return self._answering.watch(inbound, again, beat, admit)
 
     async def outcome(
         self, receipt: Receipt, inbound: Inbound, ending: asyncio.Future[Finished] | None = None
     ) -> Answer:
         """Wake the thread of a posted letter and wait for the answer, or for the ending of its turn where that is
         known. Raises TurnFailed."""
-        session = str(inbound.address)
-        if ending is not None:
-            answer, key = self._result(await ending, receipt.thread, session)
-        else:
-            answer, key = await self._answer(receipt, inbound, session)
-        self.note_shown(key)
-        return answer
+        return await self._answering.outcome(receipt, inbound, ending)
+
+    def note_shown(self, key: str, mail: int = 0) -> None:
+        """Whoever waited has the answer; saying so to the store is in no hurry. `mail` is the letter of theirs."""
+        self._answering.note_shown(key, mail)
 
     def events(self, thread: str = "") -> AbstractContextManager[Feed]:
         """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
@@ -327,81 +252,3 @@ class Agent(HeldHouse):
         parts = [part for part in letter.parts if text_of((part,)).strip()]  # hosts refuse an empty text
         parts += [await self._attachments.attach(letter.author, path) for path in files]
         return structs.replace(inbound, letter=structs.replace(letter, parts=tuple(parts)))
-
-    async def _answer(self, receipt: Receipt, inbound: Inbound, session: str) -> tuple[Answer, str]:
-        """The answer to a letter and its key in the outbox. Raises TurnFailed, which says all that was to be shown."""
-        if receipt.reply is not None:
-            self._inbox.wake(receipt, inbound)
-            return Answer(receipt.reply, session, ""), f"command:{receipt.id}"
-        return self._result(await self._finished(receipt, inbound), receipt.thread, session)
-
-    async def _begun(self, begun: Begun, session: str) -> tuple[Answer, str]:
-        return self._result(await begun.finished, begun.thread, session)
-
-    def _result(self, finished: Finished, thread: str, session: str) -> tuple[Answer, str]:
-        key = reply_key(thread, finished.seq)
-        polled = traits_of(session, self.traits).polled
-        if finished.reason and not polled:
-            self.note_shown(key)
-        try:
-            return answer_of(finished, thread, session), key
-        except TurnFailed as failed:
-            failed.key = key if polled else ""  # a bot fetches it, unless it is told here
-            raise
-
-    async def _finished(self, receipt: Receipt, inbound: Inbound) -> Finished:
-        if not receipt.fresh and (seq := await self.store.ended(receipt.id)):
-            return await self._lanes.recall(receipt.thread, seq)
-        future = self._lanes.outcome(receipt.thread, receipt.id)
-        self._inbox.wake(receipt, inbound)
-        session = str(inbound.address)
-        if self._may_wait(inbound, session) or (isinstance(inbound.letter, Said) and inbound.letter.unattended):
-            await self._wait_for_no_question(future, receipt.thread, session)
-        return await future
-
-    def _may_wait(self, inbound: Inbound, session: str) -> bool:
-        """Whether its turn may come to a question that its sender is asked elsewhere, and not where they wait."""
-        asked = isinstance(inbound.letter, Said) and not inbound.letter.unattended
-        traits = traits_of(session, self.traits)
-        return asked and (traits.polled or traits.unasked)
-
-    async def _wait_for_no_question(self, future: asyncio.Future[Finished], thread: str, session: str) -> None:
-        """Who is not there to be asked does not wait for what someone else is asked. Raises TurnFailed."""
-        while not future.done():
-            await asyncio.wait({future}, timeout=PATIENCE)
-            if future.done() or self._lanes.is_driving(thread):
-                continue
-            if any(each.decision.thread == thread for each in await self._house.approvals.waiting_calls(session)):
-                future.cancel()
-                raise TurnFailed(f"{WAITS.format(session)}; the message is kept and answered then", "waiting", "")
-
-    def note_shown(self, key: str, mail: int = 0) -> None:
-        """Whoever waited has the answer; saying so to the store is in no hurry. `mail` is the letter of theirs."""
-        self._shown.note(key, mail)
-
-
-def _until_over(events: Sequence[Event], mail: int) -> Sequence[Event]:
-    """Those up to the end of the turn that took this letter, for what follows belongs to the next; none before that."""
-    for count, event in enumerate(events, 1):
-        if isinstance(event, TurnEnded) and mail in event.finished.mails:
-            return [*events][:count]
-    return ()
-
-
-class _Followed:
-    """A letter whose turn is followed: what happens in its thread until its `ending`, and the answer with its key."""
-
-    __slots__ = ("answer", "ending", "feed", "receipt")
-
-    def __init__(
-        self,
-        receipt: Receipt,
-        feed: Feed,
-        ending: asyncio.Future[Any],
-        answer: Callable[[], Awaitable[tuple[Answer, str]]],
-    ) -> None:
-        self.receipt = receipt
-        self.feed = feed
-        self.ending = ending
-        self.answer = answer
-        ending.add_done_callback(lambda _: feed.end())  # wherever it is given

@@ -2,27 +2,27 @@
 
 import asyncio
 from collections import ChainMap
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from ..core.mail import Inbound
 from ..core.people import OWNER
 from ..core.turn import Finished
-from ..errors import EverloopError, Fenced, MailRefused
+from ..errors import EverloopError, MailRefused
 from ..ports import WorkspaceFiles
 from ..ports.channel import Hook, HookAnswer, HookRequest
 from ..ports.directory import Person
 from ..ports.events import Answer
 from ..ports.house_status import HouseStatus
 from ..ports.rows import Receipt
-from ..runtime.askers import Asker
 from ..runtime.deletions import Deletions
 from ..runtime.membership import Membership
 from ..runtime.sessions import Sessions
 from ..settings import without_secrets
-from .agent import Admit, Again, Agent
+from .agent import Agent
+from .answering import Admit, Again
 from .build import Built
 from .house import House
 from .log_tail import LogFollower
@@ -87,7 +87,7 @@ class GatewayDesk(Agent):
     def polled(self) -> "PolledOutbox":
         from ..runtime.polling import PolledOutbox
 
-        return PolledOutbox(self.store, self._shown, self._askers, self._house.approvals, clock=self.clock)
+        return PolledOutbox(self.store, self._shown, self._answering.askers, self._house.approvals, clock=self.clock)
 
     @cached_property
     def personas(self) -> "PersonaDesk":
@@ -212,35 +212,15 @@ class GatewayDesk(Agent):
         export = PersonExport(house.store, house.sessions, house.folders, house.storage.files)
         return zipped(export.files(person, now), now)
 
-    @asynccontextmanager
-    async def answering(
+    def answering(
         self, inbound: Inbound, again: Again | None = None, admit: Admit | None = None
-    ) -> AsyncIterator[Answer]:
+    ) -> AbstractAsyncContextManager[Answer]:
         """As `answer`, for someone who may have gone when it comes: it counts as given when the block ends well.
 
         `again` is asked when this letter has come before: for another letter in its place, or to go on with that one.
         `admit` is asked before it is posted, but not where it begins a turn of a session that is there and its owner's.
         """
-        session = str(inbound.address)
-        with self._askers.asking(session) as asker:
-            answer, key = await self._asked(inbound, session, again, admit, asker)
-            yield answer
-            self.note_shown(key, asker.mail())
-            asker.has_it = True
-
-    async def _asked(
-        self, inbound: Inbound, session: str, again: Again | None, admit: Admit | None, asker: Asker
-    ) -> tuple[Answer, str]:
-        """The answer to a letter, and its key in the outbox."""
-        if not self._may_wait(inbound, session) and (begun := self._inbox.begin(inbound, asked=False)):
-            asker.mail = lambda: begun.mail
-            try:
-                return await self._begun(begun, session)
-            except Fenced:  # it has to go through the inbox
-                pass
-        receipt, inbound = await self._take(inbound, again, admit)
-        asker.mail = lambda: receipt.id
-        return await self._answer(receipt, inbound, str(inbound.address))
+        return self._answering.answering(inbound, again, admit)
 
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say first that it is there calls `wake` afterwards."""

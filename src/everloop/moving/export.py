@@ -38,7 +38,6 @@ class Export:
                 self._places = {path.name: str(path)}
         except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
             raise EverloopError(f"{path} cannot be read ({error}); download it again, or unpack it first") from error
-
         self._names = sorted(self._places)
 
     def close(self) -> None:
