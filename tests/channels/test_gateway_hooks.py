@@ -105,7 +105,7 @@ async def test_who_calls_a_channel_that_cannot_be_opened_is_told_to_come_again(t
     settings = {"gateway": {"port": 0}, "channels": {"webhook": {"url": "https://bot.example"}}}
     async with serve(tmp_path, settings, provider=ScriptedModel([])) as gateway:
         (told,) = gateway.unused
-        assert told.startswith("channels.webhook: Object missing required field `secret`. Nothing listens at")
+        assert told.startswith("channels.webhook.secret is missing. Nothing listens at")
         body = message("hi")
         async with (
             aiohttp.ClientSession(gateway.url) as client,

@@ -31,7 +31,7 @@ from tests.channels.discord.platform import TOKEN, channel_to, discord
 @pytest.mark.parametrize(
     "values, sentence",
     [
-        ({}, "missing required field `token`"),
+        ({}, "token is missing"),
         ({"token": ""}, "channels.discord.token must be the bot's token"),
         ({"token": "a b"}, "channels.discord.token must be the bot's token"),
         ({"token": "a\nb"}, "channels.discord.token must be the bot's token"),

@@ -47,8 +47,8 @@ def test_what_is_given_takes_its_place():
 @pytest.mark.parametrize(
     "values, sentence",
     [
-        ({}, "missing required field `address`"),
-        ({"address": "bot@agent.example"}, "missing required field `password`"),
+        ({}, "address is missing"),
+        ({"address": "bot@agent.example"}, "password is missing"),
         ({**GIVEN, **HOSTS, "password": ""}, "channels.email.password is empty"),
         (GIVEN, "channels.email.imap_host is missing: the servers of agent.example are not known here"),
         ({**GIVEN, "imap_host": "x.example"}, "channels.email.smtp_host is missing"),

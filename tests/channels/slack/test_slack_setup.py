@@ -111,7 +111,7 @@ async def test_who_is_not_let_in_is_told_what_to_do(method, fault, error, words)
 @pytest.mark.parametrize(
     "values, sentence",
     [
-        ({}, "missing required field `bot_token`"),
+        ({}, "bot_token is missing"),
         ({"bot_token": "xoxb-1"}, "channels.slack.app_token begins with xapp-"),
         ({"bot_token": "xapp-secret-1", "app_token": "xoxb-secret-2"}, "channels.slack.bot_token begins with xoxb-"),
         ({**GOOD, "bot_token": "xoxb-secret\n"}, "channels.slack.bot_token begins with xoxb-"),
