@@ -14,17 +14,22 @@ page: .venv/.run ## set up and serve the page, the APIs and channels
 	@.venv/bin/python -m everloop gateway
 
 # Many tests wait for a moment, so that three at once keep two cores busy. Hundreds start everloop, which none of them
-# should compile. What `check` has just tried is not tried again.
+# should compile. What `lint` has just tried is not tried again, and types are looked at beside the tests: mypy keeps but
+# one core busy.
 PYTEST = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-test: check ## set up and test everything, with lint and types
-	@.venv/bin/python -m compileall -q src
-	@EVERLOOP_THOROUGH=1 $(PYTEST) --deselect tests/test_doors.py
+test: lint ## set up and test everything, with lint and types
+	@.venv/bin/python -m compileall -q -j 2 src
+	@.venv/bin/mypy >.venv/types & types=$$!; \
+	EVERLOOP_THOROUGH=1 $(PYTEST) --deselect tests/test_doors.py; tested=$$?; \
+	wait $$types || tested=1; cat .venv/types; exit $$tested
 
-check: .venv/.test ## lint, types, doors
+check: lint ## lint, types, doors
+	@.venv/bin/mypy
+
+lint: .venv/.test
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check .
-	@.venv/bin/mypy
 	@.venv/bin/python -m pytest tests/test_doors.py
 
 walk: .venv/.test ## walk through the page in a real browser
@@ -39,7 +44,7 @@ torture: .venv/.test ## a thousand kills on SQLite, 200 on PostgreSQL, a thousan
 bench: .venv/.test ## measure it beside a bare client
 	@.venv/bin/python bench/run.py
 
-.PHONY: help run page test check walk torture bench
+.PHONY: help run page test check lint walk torture bench
 
 # A stamp says for which pyproject.toml and Makefile its extras were installed. Nothing is ever taken out of .venv, so
 # both stamps can share it, and what the tests need includes all that a chat needs.

@@ -12,19 +12,20 @@ where a person tells their key to the agent, says so:
     @pytest.mark.may_hold_keys("everloop.db*")
 """
 
+import fnmatch
 import gzip
 import io
 import logging
 import lzma
 import os
+import re
 import zipfile
 import zlib
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
-from stat import S_ISREG
 
 import pytest
 
@@ -122,7 +123,8 @@ def printed_by(report: pytest.TestReport) -> list[str]:
 def files_with_a_key(folder: Path, allowed: Iterable[str] = ()) -> list[Path]:
     """The files in which a key lies open, but for those whose names fit a pattern."""
     patterns = (*PUT_BY_TESTS, *allowed)
-    return [path for path in _files_in(folder) if not _may_hold(path.name, patterns) and holds_a_key(_read(path))]
+    may_hold = _matcher(patterns)
+    return [Path(path) for path in _files_in(str(folder)) if not may_hold(_name_of(path)) and holds_a_key(_read(path))]
 
 
 def leaks_of(item: pytest.Item) -> list[str]:
@@ -137,25 +139,42 @@ def _left_in(folder: Path, allowed: list[str]) -> list[str]:
     return [f"{path.relative_to(folder)} holds a key" for path in files_with_a_key(folder, allowed)]
 
 
-def _may_hold(name: str, patterns: Iterable[str]) -> bool:
-    return name != NEVER_PUT_BY_TESTS and any(fnmatchcase(name, pattern) for pattern in patterns)
+@cache
+def _matcher(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    fits = re.compile("|".join(map(fnmatch.translate, patterns))).match
+    return lambda name: name != NEVER_PUT_BY_TESTS and fits(name) is not None
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    """Regular files: neither a pipe, which would be waited for, nor what a link leads to."""
-    for place, _, names in os.walk(folder):
-        for name in names:
-            path = Path(place, name)
-            try:
-                status = path.lstat()
-            except OSError:  # a process that was left behind has removed it
-                continue
-            if S_ISREG(status.st_mode) and status.st_size <= LARGEST:
-                yield path
+def _name_of(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
-def _read(path: Path) -> bytes:
+def _files_in(folder: str) -> Iterator[str]:
+    """Regular files that are not empty: neither a pipe, which would be waited for, nor what a link leads to. In plain
+    calls of the system, since this is done after every test."""
+    folders = [folder]
+    while folders:
+        try:
+            entries = [*os.scandir(folders.pop())]
+        except OSError:  # a process that was left behind has removed it, or a test has closed it to its reader
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+            elif entry.is_file(follow_symlinks=False) and 0 < _size_of(entry) <= LARGEST:
+                yield entry.path
+
+
+def _size_of(entry: os.DirEntry[str]) -> int:
     try:
-        return path.read_bytes()
-    except OSError:  # a test has closed it to its reader
+        return entry.stat(follow_symlinks=False).st_size
+    except OSError:
+        return 0
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+    except OSError:
         return b""

@@ -8,7 +8,7 @@ find it the next time. Where that is not so, it is said, to be refused.
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -178,18 +178,22 @@ def _passes(link: Path, workspace: str) -> bool:
     return any(is_within(step.path, workspace) for step in way_to(link) if step.path != str(link))
 
 
-def mounts_of_this_machine() -> list[Mount]:
-    """None where they cannot be had, as on macOS."""
+def mounts_of_this_machine() -> tuple[Mount, ...]:
+    """None where they cannot be had, as on macOS. They are looked at each time, and read only when they have changed."""
     try:
-        lines = Path("/proc/self/mountinfo").read_bytes().split(b"\n")
+        return _mounts_in(Path("/proc/self/mountinfo").read_bytes())
     except OSError:
-        return []
+        return ()
+
+
+@lru_cache(maxsize=1)
+def _mounts_in(told: bytes) -> tuple[Mount, ...]:
     found = []
-    for line in filter(None, lines):
+    for line in filter(None, told.split(b"\n")):
         before, _, after = os.fsdecode(line).partition(" - ")
         device, root, point = before.split(" ")[2:5]
         found.append(Mount(_plain(point), device, _plain(root), after.split(" ")[0]))
-    return found
+    return tuple(found)
 
 
 def _plain(text: str) -> str:
