@@ -6,10 +6,13 @@ import pty
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 
 import everloop
 from everloop.cli.chat.attention import Attention
+from everloop.cli.chat.completion import ChatCompleter, NameSources
 from everloop.cli.chat.folding import Folded, label_before
 from everloop.cli.chat.history import TypedHistory
 from everloop.cli.chat.mentions import begun, dragged, mentioned
@@ -79,6 +82,15 @@ class TestMentions:
         text = 'me@example.com @someone see @notes.md, @"my file.txt" and @folder (@notes.md)'
         told = "me@example.com @someone see notes.md, my file.txt and folder (@notes.md)"
         assert mentioned(text, [tmp_path]) == (told, [tmp_path / "notes.md", tmp_path / "my file.txt"])
+
+    async def test_a_file_is_completed_by_its_folder_and_one_of_a_person_that_there_is_not_by_nothing(
+        self, tmp_path: Path
+    ):
+        (tmp_path / "notes.md").touch()
+        completer = ChatCompleter(lambda: NameSources(folders=(tmp_path,)), lambda: ())
+        for typed, found in ((f"see @{tmp_path}/no", [f"@{tmp_path}/notes.md"]), ("see @~nobody-of-this-name/", [])):
+            offered = completer.get_completions_async(Document(typed), CompleteEvent())
+            assert [each.text async for each in offered] == found
 
     @pytest.mark.parametrize("form", ["{}", "'{}'", "file://{}", " {}\n"])
     def test_a_path_that_is_dragged_here_is_a_mention(self, tmp_path: Path, form: str):

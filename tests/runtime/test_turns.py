@@ -1,6 +1,7 @@
 """Whole turns through the public door, with a scripted model and a real SQLite home."""
 
 import asyncio
+from contextlib import aclosing
 
 import pytest
 
@@ -11,6 +12,7 @@ from everloop.core.log import Stopped
 from everloop.core.mail import Address, Inbound, Stop
 from everloop.core.tool import Effect
 from everloop.errors import HostFailed, KeyRefused, MailRefused, TurnFailed
+from everloop.ports.events import AnswerPiece, LetterTaken
 from everloop.testing import Call, Calls, Empty, Fail, RecordingChannel, Say, ScriptedModel, Spend, Wait
 from everloop.tools.decorator import tool
 from tests.runtime.conftest import letter
@@ -446,6 +448,25 @@ async def test_a_turn_is_streamed_and_ends_with_its_answer(house):
     ]
     assert "".join(event.data["text"] for event in seen if event.name == "stream_chunk") == "Hello"
     assert seen[-1].data["answer"].content == "Hello"
+
+
+async def test_whoever_waits_behind_another_turn_sees_their_own_as_it_comes(house):
+    """The turn before ends in the same thread, and is not theirs."""
+    gates = {"one": asyncio.Event(), "two": asyncio.Event()}
+    model = ScriptedModel(lambda shown: [Say(f"{shown.asked}: half "), Wait(gates[shown.asked]), Say("whole")])
+    pieces = list[str]()
+    async with asyncio.timeout(10), house(model, settings={"agents": {"defaults": {"steering": "queue"}}}) as agent:
+        first = asyncio.ensure_future(agent.ask("one"))
+        await model.called(1)
+        async with aclosing(agent.watch(spoken("two", "api:default", "two", ""))) as watched:
+            async for event in (event async for events in watched for event in events):
+                if isinstance(event, LetterTaken):
+                    gates["one"].set()
+                elif isinstance(event, AnswerPiece):
+                    pieces.append(event.text)
+                    gates["two"].set() if event.text == "two: half " else None
+        assert (await first).content == "one: half whole"
+    assert pieces[-2:] == ["two: half ", "whole"]
 
 
 async def test_an_answer_that_nobody_waited_for_is_there_at_the_next_opening(house):

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from everloop.app import import_desk
+from everloop.app.access import new_token, token_scopes
+from everloop.app.records import open_records
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.api.test_setup import Door, opened
 from tests.moving.foreign_homes import FIXTURES, chatgpt_export, openclaw_home
@@ -108,3 +110,23 @@ async def test_what_is_sent_is_bounded_and_what_was_cut_off_goes(tmp_path: Path,
         assert (status, told["error"]["code"]) == (413, "too_large")
         assert not (tmp_path / "home" / import_desk.FOLDER).exists()
         assert (await sent(door, b"x" * 1000))[0] == 201
+
+
+async def test_a_token_that_runs_out_neither_brings_in_nor_takes_along_what_would_outlive_it(tmp_path: Path):
+    """A backup holds the hashes of every token, and settings that are brought in let people in for good."""
+    async with opened(tmp_path / "home", provider=HELLO) as door:
+        async with open_records(door.home) as records:
+            fleeting = await new_token(records.store, "owner", "fleeting", token_scopes(), 3600)
+        headers = {"Authorization": f"Bearer {fleeting}"}
+        asked: list[tuple[str, str, object]] = [
+            ("POST", "/api/import", {"kind": "nanobot", "path": str(FIXTURES / "nanobot")}),
+            ("PUT", "/api/backup/schedule", {"every": "daily", "keep": 1}),
+            ("POST", "/api/backup/adopt", {}),
+            ("GET", "/api/backup/files/everloop-20260101-000000.tar.gz", None),
+        ]
+        refused = [(await door.send(method, path, body, **headers))[1]["error"] for method, path, body in asked]
+        async with door.client.post("/api/import/upload", data=b"x", headers=headers) as answer:
+            refused.append((await answer.json())["error"])
+        assert {each["message"] for each in refused} == {"A token that runs out lets nobody in for good."}
+        assert (await door.get("/api/import"))["state"] == "none"
+        assert (await door.send("POST", "/api/import", asked[0][2]))[0] == 202  # one that lasts may

@@ -114,7 +114,10 @@ def _files(typed: str, folders: tuple[Path, ...]) -> Iterator[Named]:
 
 def _in_folder(typed: str, folders: tuple[Path, ...]) -> Iterator[Named]:
     head, slash, start = typed.rpartition("/")
-    folder = Path(f"{head}{slash}" or ".").expanduser()
+    try:
+        folder = Path(f"{head}{slash}" or ".").expanduser()
+    except RuntimeError:  # the folder of a person that there is not
+        return
     if not folder.is_absolute() and folders:
         folder = folders[-1] / folder
     for name in _listed(folder):
