@@ -411,3 +411,28 @@ async def test_a_server_that_ends_its_streams_at_once_is_not_asked_again_at_once
                 await client.call_tool("t", {})
         streams = [each for each in there.asked if each.method == "GET"]
     assert 10 < len(streams) < 30
+
+
+async def test_a_server_that_says_nothing_without_end_is_read_slowly_and_its_answers_are_heard():
+    """Comments and empty lines are no messages, which are counted elsewhere; others wait while they are read."""
+    is_full = asyncio.Event()
+
+    async def say(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if asked.method != "GET":
+            await host(says_whole)(asked, writer)
+            return
+        writer.write(EVENTS_HEAD)
+        while not is_full.is_set():
+            writer.write(b"\n" * 2**16)
+            try:
+                await asyncio.wait_for(writer.drain(), 0.5)
+            except TimeoutError:
+                is_full.set()
+
+    async def says_whole(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(200, rpc(asked, {"content": [{"type": "text", "text": "here"}]})))
+
+    async with saying(say) as (_, origin), connected(f"{origin}/mcp") as client:
+        async with asyncio.timeout(30):
+            await is_full.wait()
+        assert (await client.call_tool("t", {})).content[0].text == "here"

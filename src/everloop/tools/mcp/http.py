@@ -23,13 +23,13 @@ from ...ports import Hops, Vault
 from ...ports.mcp import McpServer
 from .answers import failure_from, judge
 from .failures import WireFailure, down_of
-from .guard import TokenBucket
 from .hidden import without_secrets
 from .kept_auth import KeptAuth
 from .kept_logins import Clock, LoginKeeper
+from .server_pace import ServerPace
 from .transport import EVENTS, LONGEST_ANSWER, NetTransport, Reach, is_event_stream
 
-_STREAMS, _STREAMS_A_SECOND = 20.0, 1.0  # that are opened at once, and then in a second
+_STREAMS, _STREAMS_A_SECOND = 20, 1  # that are opened at once, and then in a second
 _ASK_AGAIN = b"retry: 15000\n\n"  # milliseconds until a stream of news that could not be had is asked for again
 
 
@@ -110,14 +110,15 @@ class _ServerClient(httpx2.AsyncClient, ABC):
 class _StreamableClient(_ServerClient):
     def __init__(self, server: McpServer, transport: NetTransport, auth: httpx2.Auth | None) -> None:
         super().__init__(server, transport, auth)
-        self._streams = TokenBucket(_STREAMS, _STREAMS_A_SECOND, time.monotonic)
+        # It says itself how soon a stream that has ended is opened again, and may say: at once, for ever.
+        self._streams = ServerPace(_STREAMS, _STREAMS_A_SECOND)
 
     def wire(self) -> AbstractAsyncContextManager[Any]:
         return streamable_http_client(self._server.url, http_client=self, max_sse_event_size=LONGEST_ANSWER)
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         if request.method == "GET":
-            await self._pace()
+            await self._streams.keep(1)
         answer = await self.fetch(request, **how)
         if request.method == "GET":
             return self._news(request, answer)
@@ -125,11 +126,6 @@ class _StreamableClient(_ServerClient):
             return _told(request, answer)
         failure = judge(self._server, answer)
         return _told(request, failure) if failure else answer
-
-    async def _pace(self) -> None:
-        """The server says how soon a stream that ends is opened again, and may say: at once, for ever."""
-        while not self._streams.take():  # noqa: ASYNC110  a bucket fills with time alone
-            await asyncio.sleep(1 / _STREAMS_A_SECOND)
 
     def _news(self, request: httpx2.Request, answer: httpx2.Response | WireFailure) -> httpx2.Response:
         """The SDK gives up a stream of news after two failures. A server that is away for a while comes back; one that

@@ -29,6 +29,7 @@ from ..sandbox.servers import LONGEST_LINE, SandboxedServers, ServerEnd, ServerP
 from .hidden import secrets_by_name
 from .packages import offline_command
 from .programs import Program, find_program
+from .server_pace import ServerPace, lines_in
 from .stderr import ErrorTail
 
 _log = logging.getLogger("everloop.mcp")
@@ -37,6 +38,7 @@ _PLAIN = CommandLimits(seconds=0, memory=16 << 30, processes=8192, file=64 << 30
 _MOST_JUNK = 1 << 20  # bytes on stdout that are no message, between two messages
 _TO_TELL = 1.0  # seconds to hear how a server ended that says nothing any more
 _CHUNK = 1 << 16
+_CHEAPER, _LONG_LINE = 10, 1000  # lines of stderr, and bytes of it, that cost as much as a line of messages
 _ENDS = {
     "memory": "was ended because it used more than {memory} MiB of memory",
     "machine": "was ended because the machine was running out of memory",
@@ -230,8 +232,10 @@ class _Wire:
             heard.close()
 
     async def _hear_errors(self) -> None:
+        pace = ServerPace()
         while data := await self._process.stderr.read(_CHUNK):
             self._errors.add(data)
+            await pace.keep(lines_in(data) // _CHEAPER + len(data) // _LONG_LINE)
 
     async def _tell(self, heard: Heard, down: McpDown) -> None:
         if self._down is None and not self._is_leaving:

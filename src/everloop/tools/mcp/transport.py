@@ -14,6 +14,7 @@ import httpx2
 from ...errors import AddressRefused, AnswerTooLarge, HostTimeout
 from ...ports import Hops, HttpAnswer
 from ...ports.mcp import McpServer
+from .server_pace import ServerPace, lines_in
 
 LONGEST_ANSWER = 10_000_000  # bytes of a body that is no stream of events, and of one event
 EVENTS = "text/event-stream"
@@ -61,6 +62,7 @@ class NetTransport(httpx2.AsyncBaseTransport):
         self._server = server
         self._reach = reach
         self._origin = origin_of(server.url)
+        self._pace = ServerPace()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         door = self._reach.door(request.url)
@@ -73,7 +75,7 @@ class NetTransport(httpx2.AsyncBaseTransport):
         )
         answer = await exchange.__aenter__()
         headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in _UNDONE]
-        body = AnswerBody(exchange, answer, request.url.host, self._seconds(request))
+        body = AnswerBody(exchange, answer, request.url.host, self._seconds(request), self._pace)
         return httpx2.Response(answer.status, headers=headers, stream=body)
 
     def _headers(self, request: httpx2.Request) -> Mapping[str, str]:
@@ -100,18 +102,25 @@ class AnswerBody(httpx2.AsyncByteStream):
     """The body as it comes. A stream of events may last for ever; anything else has to end in size and time."""
 
     def __init__(
-        self, exchange: AbstractAsyncContextManager[HttpAnswer], answer: HttpAnswer, host: str, seconds: float
+        self,
+        exchange: AbstractAsyncContextManager[HttpAnswer],
+        answer: HttpAnswer,
+        host: str,
+        seconds: float,
+        pace: ServerPace,
     ) -> None:
         self._exchange = exchange
         self._answer = answer
         self._host = host
         self._is_stream = is_event_stream(answer.headers.get("Content-Type", ""))
         self._seconds = seconds
+        self._pace = pace
         self._is_read = self._is_closed = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._is_stream:
             async for piece in self._answer.chunks():
+                await self._pace.keep(lines_in(piece))
                 yield piece
         else:
             yield await self._whole()
