@@ -297,10 +297,10 @@ class TestQuestions:
         await terminal.shows("Allow it? [y/N] y", "over")
         terminal.send("again\r")
         await terminal.shows("sudo id")
+        terminal.send("\x04")  # is no answer: it leaves when all is over
+        await terminal.shows("(when this is answered; Ctrl-C stops it)")
         terminal.send("yes, but look first\r")  # who writes something else goes on without it
-        await terminal.shows("> ")
         await terminal.shows("and out")
-        terminal.send("\x04")
         await leaves(terminal)
 
 

@@ -120,9 +120,10 @@ class Keyboard:
             self.waiting.append(line)
 
     def end(self) -> None:
-        """The terminal is gone."""
+        """The terminal is gone. Whoever was asked something has not answered: it goes on waiting."""
         self._is_gone = True
-        self.send(None)
+        if not self._is_asked:
+            self.send(None)
 
     @contextmanager
     def listening(self, take: Take, display: Display) -> Iterator[None]:
