@@ -3,18 +3,22 @@
 import asyncio
 import os
 import pty
+import time
 from pathlib import Path
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
+from prompt_toolkit.keys import Keys
 
 import everloop
 from everloop.cli.chat.attention import Attention
 from everloop.cli.chat.completion import ChatCompleter, NameSources
 from everloop.cli.chat.folding import Folded, label_before
 from everloop.cli.chat.history import TypedHistory
+from everloop.cli.chat.key_input import KeyParser
+from everloop.cli.chat.keyboard import Keyboard
 from everloop.cli.chat.mentions import begun, dragged, mentioned
 from everloop.cli.chat.others import Presence
 from everloop.cli.chat.status_line import StatusLine
@@ -144,6 +148,38 @@ def test_what_was_typed_before_there_was_a_home_is_kept_when_there_is_one(tmp_pa
     history.keep()
     history.append_string("another")
     assert (tmp_path / "home" / "history").read_text() == '"the first of all"\n"another"\n'
+
+
+@pytest.mark.parametrize("length", [1, 3, 7, 50])
+def test_a_paste_is_one_key_in_whatever_pieces_it_comes(length: int):
+    pressed: list[tuple[str, str]] = []
+    parser = KeyParser(lambda key: pressed.append((key.key, key.data)))
+    sent = "a\x1b[200~one\rtwo \x1b[201 \x1b[201~b\x1b[200~\x1b[201~c"
+    for at in range(0, len(sent), length):
+        parser.feed(sent[at : at + length])
+    paste = Keys.BracketedPaste
+    assert pressed == [("a", "a"), (paste, "one\rtwo \x1b[201 "), ("b", "b"), (paste, ""), ("c", "c")]
+
+
+def test_a_paste_of_megabytes_takes_no_more_time_than_it_has_letters():
+    pressed: list[str] = []
+    parser, began = KeyParser(lambda key: pressed.append(key.data)), time.process_time()
+    parser.feed("\x1b[200~")
+    for _ in range(4_000):
+        parser.feed("x" * 1_000)
+    parser.feed("\x1b[201~")
+    assert [len(each) for each in pressed] == [4_000_000]
+    assert time.process_time() - began < 1  # about 0.01; where all of it is looked at with each piece, more than 5
+
+
+async def test_whoever_closes_the_window_at_a_question_has_not_answered_it():
+    keyboard = Keyboard()
+    asking = asyncio.ensure_future(keyboard.ask("? "))
+    await asyncio.sleep(0)
+    keyboard.end()
+    await asyncio.sleep(0)
+    assert not asking.done()
+    asking.cancel()
 
 
 def test_to_a_terminal_that_is_gone_nothing_is_written():

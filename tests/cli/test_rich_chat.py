@@ -297,10 +297,10 @@ class TestQuestions:
         await terminal.shows("Allow it? [y/N] y", "over")
         terminal.send("again\r")
         await terminal.shows("sudo id")
+        terminal.send("\x04")  # is no answer: it leaves when all is over
+        await terminal.shows("(when this is answered; Ctrl-C stops it)")
         terminal.send("yes, but look first\r")  # who writes something else goes on without it
-        await terminal.shows("> ")
         await terminal.shows("and out")
-        terminal.send("\x04")
         await leaves(terminal)
 
 
@@ -392,6 +392,17 @@ async def test_two_chats_of_a_session_notice_each_other(person, model, terminal)
         second.send("from there\r")
         await second.shows("answer 1")
         await terminal.shows("(in another chat) > from there", "answer 1")
+        model.play(lambda shown: [Say("half "), Wait(model.gates["go"]), count(shown)])
+        terminal.send("from here\r")
+        await terminal.shows("half")
+        second.send("at the same time\r")
+        await second.until(lambda: any("Esc stops" in line for line in second.screen))
+        model.gates["go"].set()
+        await second.shows("half answer 3", "(in another chat) > from here", "half answer 2")
+        await terminal.shows("(in another chat) > at the same time", "half answer 3")
+        for each, own in (second, "at the same time"), (terminal, "from here"):  # what is one's own is told once
+            told = "\n".join(each.lines)
+            assert [told.count(text) for text in (own, "half answer 2", "half answer 3")] == [1, 1, 1]
         os.kill(second.process.pid, signal.SIGKILL)
         await terminal.shows("the other chat of this session is closed")
     terminal.send("\x04")

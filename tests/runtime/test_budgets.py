@@ -202,6 +202,13 @@ async def test_where_others_read_along_no_numbers_and_no_model_are_told(tmp_path
     assert ["secret" in plan.text for plan in plans] == [False, True, False, False]
 
 
+def test_the_owner_is_told_how_a_limit_is_raised_and_others_that_it_can_be():
+    full = Bound(Account("p", "month"), Limit(7), Spending(Account("p", "month"), 7))
+    told = [said_full(full, Payer("p", role).reader, Cost(1, 1, None)) for role in (Role.OWNER, Role.USER)]
+    ends = ["`everloop users budget` raises the limit.", "Whoever runs this can raise the limit."]
+    assert [text.rpartition("tokens. ")[2] for text in told] == ends
+
+
 async def test_a_day_and_a_conversation_can_have_limits_of_their_own(tmp_path: Path):
     async with opened(tmp_path, costly()) as agent:
         await agent.budgets.assign(ANNA, "session", dollars(1))

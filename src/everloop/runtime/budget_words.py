@@ -10,6 +10,7 @@ from ..core.people import Role
 from ..ports.budgets import GUESTS, HOUSE, Bound, Cost, dollars
 
 RAISE = "Whoever runs this can raise the limit."
+RAISE_IT = "`everloop users budget` raises the limit."
 YOU = "You have"
 
 
@@ -36,17 +37,21 @@ def said_full(bound: Bound, reader: Reader, cost: Cost, who: str = YOU) -> str:
         whose = {HOUSE: "everyone together", GUESTS: "all guests together"}.get(account.owner, "you")
         return f"What {whose} may spend here is used up. {_resets(bound)}".strip()
     needs = f"The next answer may need up to {_amount(bound, cost.tokens, cost.money or 0)}."
-    return f"{said_spent(bound, who)} {needs} {RAISE}"
+    return f"{said_spent(bound, who)} {needs} {_how_to_raise(reader)}"
 
 
 def said_beyond(full: Sequence[Bound], reader: Reader, cost: Cost, who: str) -> str:
     """What is asked: how much the next answer may cost, what was spent of how much, and what a yes means."""
-    spent = said_full(full[0], reader, cost, who).removesuffix(RAISE).strip()
+    spent = said_full(full[0], reader, cost, who).removesuffix(_how_to_raise(reader)).strip()
     need = f"This turn goes beyond a budget. {spent}"
     more = " Another limit is reached, too." if len(full) > 1 else ""
     if any(bound.account.owner == HOUSE for bound in full[1:]):  # whoever says yes is to know whose money it is
         more = " What everyone together may spend here is used up, too."
     return f"{need}{more} Go on? A yes lets this one turn ask the model up to {CALLS} times more."
+
+
+def _how_to_raise(reader: Reader) -> str:
+    return RAISE_IT if reader.role == Role.OWNER else RAISE
 
 
 def said_spent(bound: Bound, you: str = YOU) -> str:

@@ -22,7 +22,7 @@ from .keyboard import PROMPT
 from .known_names import KnownNames
 from .mentions import mentioned
 from .opening import RichChat, end_all
-from .others import OtherChats
+from .others import OtherChats, SaidHere
 from .plain import check_whose
 from .status_line import StatusLine
 from .talk import chat as talk
@@ -56,7 +56,8 @@ async def talk_in(chat: RichChat, arguments: argparse.Namespace, session: str) -
         try:
             for sentence in agent.unused:
                 conversation.display.note(sentence)
-            async with OtherChats(chat.home, agent, session, conversation.display, chat.keyboard):
+            said = conversation.said
+            async with OtherChats(chat.home, agent, session, conversation.display, chat.keyboard, said):
                 return await talk(here, None)
         finally:
             await conversation.end()
@@ -73,8 +74,15 @@ class RichConversation:
         self._folders = (agent.workspace_folder, Path.cwd())
         theme = theme_named(wanted.theme, not os.environ.get("NO_COLOR"))
         self._status = StatusLine(agent, session, window.touch)
+        self.said = SaidHere()
         self.display = ChatDisplay(
-            window.print, window.touch, self._columns, theme, read=self._read, seen=self._status.follow
+            window.print,
+            window.touch,
+            self._columns,
+            theme,
+            read=self._read,
+            seen=self._status.follow,
+            answered=self.said.add,
         )
         self._attention = Attention(window.steer, wanted.notify, wanted.title)
         self._beside: list[Part] = []  # what commands have said since the last message
@@ -112,7 +120,9 @@ class RichConversation:
         beside, self._beside = self._beside, []
         pictures = self._chat.folded.pictures(text)
         told, files = mentioned(self._chat.folded.refold(text), self._folders)  # what is pasted attaches nothing
-        return Enclosed(self._chat.folded.unfold(told), (*map(str, files), *map(str, pictures)), tuple(beside))
+        whole = self._chat.folded.unfold(told)
+        self.said.add(whole)
+        return Enclosed(whole, (*map(str, files), *map(str, pictures)), tuple(beside))
 
     def _echo(self, prompt: str, line: str) -> None:
         """What waits is shown when it is taken."""
@@ -120,6 +130,7 @@ class RichConversation:
             self.display.typed(line)
         elif prompt != PROMPT:
             self.display.tell(f"{prompt}{line}")
+            self.said.add(line)  # which may be said in place of an answer
 
     def _status_text(self, cells: int) -> str:
         keyboard = self._chat.keyboard

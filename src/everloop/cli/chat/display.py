@@ -55,7 +55,7 @@ class OwnCall:
 
 class ChatDisplay:
     """The Display of the rich chat. `show` takes finished lines, `touch` asks for a drawing; `read` tells what a file
-    of the workspace holds, and `seen` is told of every event."""
+    of the workspace holds, `seen` is told of every event, and `answered` of every answer that was shown."""
 
     def __init__(
         self,
@@ -66,12 +66,14 @@ class ChatDisplay:
         *,
         read: Read = lambda path: None,
         seen: Callable[[Event], None] = lambda event: None,
+        answered: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._show = show
         self._touch = touch
         self._width = width
         self._read = read
         self._seen = seen
+        self._answered = answered
         self.theme = theme
         self._tools = RunningTools()
         self._markdown: StreamedMarkdown | None = None
@@ -263,11 +265,14 @@ class ChatDisplay:
         if self._said and not kept:
             self.note("(the answer broke off)")
             self._said = ""
+        elif self._said:
+            self._answered(self._said)
 
     def finish(self, content: str) -> None:
         self._close_draft()
         if self._said.strip() != content.strip():
             self.answer(content)
+            self._answered(content)
         self.end_turn()
 
     def leave_turn(self) -> None:

@@ -37,7 +37,6 @@ class Keyboard:
         self.popped: Callable[[str], None] = lambda line: None  # is told of what has waited, when it is taken
         self.asked: Callable[[], None] = lambda: None  # is told when a question waits
         self.answered: Callable[[], None] = lambda: None  # and when it does no longer
-        self.turns = 0  # that were begun here
         self.prompt = PROMPT
         self.answers: tuple[str, ...] = ()  # that a question takes
         self.waiting: deque[str | None] = deque()  # what was sent while nobody took it
@@ -121,14 +120,14 @@ class Keyboard:
             self.waiting.append(line)
 
     def end(self) -> None:
-        """The terminal is gone."""
+        """The terminal is gone. Whoever was asked something has not answered: it goes on waiting."""
         self._is_gone = True
-        self.send(None)
+        if not self._is_asked:
+            self.send(None)
 
     @contextmanager
     def listening(self, take: Take, display: Display) -> Iterator[None]:
         self._take = take
-        self.turns += 1
         self.turned(True)
         asyncio.get_running_loop().call_soon(self._hand_on)  # after what the turn begins with
         try:

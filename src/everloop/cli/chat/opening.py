@@ -164,11 +164,11 @@ class RichChat:
             self.note(AGAIN)
 
     def _leave(self) -> None:
-        if self.keyboard.is_reading:
-            self.keyboard.send(None)
-        elif self.keyboard.is_busy:
+        if self.keyboard.is_busy:  # also at a question, which that does not answer
             self.echo("> ", "/exit")
-            self.keyboard.send("/exit")
+            self.keyboard.send("/exit", later=True)
+        elif self.keyboard.is_reading:
+            self.keyboard.send(None)
         else:
             self.leave()
 
@@ -228,7 +228,7 @@ async def _result(chat: RichChat, talking: "asyncio.Task[int]", drawn: "asyncio.
         if (error := drawn.exception()) is not None and not isinstance(error, EOFError):
             raise error
         chat.keyboard.end()  # the terminal is gone
-        if chat.keyboard.is_busy:
+        if chat.keyboard.is_busy or chat.keyboard.is_asked:
             talking.cancel()
         await asyncio.wait({talking})
     try:

@@ -6,11 +6,13 @@ Each chat holds a lock on a file of its own in the home; who is killed lets go o
 import asyncio
 import fcntl
 import os
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
 from ...app.agent import Agent
 from ...core.log import Entry, UserSaid
+from ...core.message import Text
 from ...errors import StoreError
 from ...readings.spoken import spoken
 from ..here import end
@@ -18,6 +20,7 @@ from .front import Display
 from .keyboard import Keyboard
 
 FOLDER = "terminals"
+REMEMBERED = 200  # texts
 LOOKS = 1.0  # seconds between two looks
 HERE_TOO = "(another chat is open in this session: what is said there is shown here, too; -s opens another)"
 OPENED = "(another chat has been opened in this session; what is said there is shown here)"
@@ -66,10 +69,31 @@ class Presence:
             os.close(file)
 
 
+class SaidHere:
+    """What was said and answered in this chat, and is not told again when it is found in the log."""
+
+    def __init__(self) -> None:
+        self._texts: deque[str] = deque(maxlen=REMEMBERED)
+
+    def add(self, text: str) -> None:
+        self._texts.append(text.strip())
+
+    def take(self, *texts: str) -> bool:
+        """Whether one of these was; each is told once."""
+        for text in texts:
+            if (found := text.strip()) in self._texts:
+                self._texts.remove(found)
+                return True
+        return False
+
+
 class OtherChats:
     """`async with` one beside a conversation."""
 
-    def __init__(self, home: Path, agent: Agent, session: str, display: Display, keyboard: Keyboard) -> None:
+    def __init__(
+        self, home: Path, agent: Agent, session: str, display: Display, keyboard: Keyboard, said: SaidHere
+    ) -> None:
+        self._said = said
         self._presence = Presence(home, session)
         self._agent = agent
         self._session = session
@@ -78,8 +102,7 @@ class OtherChats:
         self._count = 0
         self._thread: str | None = None  # that was looked at; "": there was none yet
         self._seen = 0  # entries of the log that were shown, or were there before
-        self._turns = 0  # of this chat, until the last look
-        self._is_said = False  # what the log tells now is the answer to somebody in another chat
+        self._is_told = False  # what the log tells now is the answer to somebody in another chat
 
     async def __aenter__(self) -> "OtherChats":
         self._presence.__enter__()
@@ -106,7 +129,9 @@ class OtherChats:
             await asyncio.sleep(LOOKS)
 
     async def _catch_up(self) -> None:
-        """Show what has come since the last look, unless it is of a turn that is shown here as it comes."""
+        """Show what has come since the last look and was not said here; in a turn of this chat, when that is over."""
+        if self._keyboard.is_busy:
+            return
         row = await self._agent.store.session(self._session)
         if row is None:
             self._thread = self._thread or ""
@@ -115,18 +140,18 @@ class OtherChats:
         self._seen = self._seen if self._thread == row.id else 0
         entries = await self._agent.store.read(row.id, after=self._seen)
         self._seen, self._thread = self._seen + len(entries), row.id
-        is_own, self._turns = self._turns != self._keyboard.turns, self._keyboard.turns
-        if not (is_other or is_own or self._keyboard.is_busy) and self._count:
+        if self._count and not is_other:
             for entry in entries:
                 self._show(entry)
 
     def _show(self, entry: Entry) -> None:
         told = spoken(entry)
         if isinstance(entry, UserSaid):
-            self._is_said = not entry.source
-        if told is None or not self._is_said or not told.text:
+            texts = [part.text for part in entry.parts if isinstance(part, Text)]
+            self._is_told = not (entry.source or self._said.take(*texts))
+        if told is None or not self._is_told or not told.text:
             return
         if told.who == "user":
             self._display.note(f"(in another chat) > {told.text}")
-        elif told.who == "assistant":
+        elif told.who == "assistant" and not self._said.take(told.text):
             self._display.answer(told.text)

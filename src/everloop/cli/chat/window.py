@@ -22,7 +22,6 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
-from prompt_toolkit.input import Input, create_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import (
     BufferControl,
@@ -41,6 +40,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
+from .key_input import KeyInput
 from .reflow import ReflowRenderer, counts_cleared, reflows
 
 FRAME = 1 / 12  # seconds between two drawings, while something comes
@@ -103,7 +103,7 @@ class ChatWindow:
         self._live = self._status = ""  # as they are drawn
         search = SearchToolbar()
         self._output = ChatOutput(stdout, self._size, default_color_depth=ColorDepth.DEPTH_8_BIT, enable_cpr=False)
-        self._input: Input = create_input(stdin)
+        self._input = KeyInput(stdin)
         typed = Window(
             BufferControl(buffer, search_buffer_control=search.control, preview_search=True),
             height=lambda: Dimension(min=1, max=min(MOST_TYPED, max(1, self.rows // 2))),
