@@ -198,6 +198,13 @@ async def look_at_server(patient: Patient) -> Sequence[Diagnosis]:
                     f"Set {name} = on in postgresql.conf, and reload it",
                 )
             )
+    if not facts.may_make:
+        found.append(
+            broken(
+                f"the user {facts.user} may make no tables in the database {facts.database}",
+                f'Let it belong to them: ALTER DATABASE "{facts.database}" OWNER TO "{facts.user}"',
+            )
+        )
     if not facts.tls and not _is_here(url):
         found.append(
             advice("what is kept goes to the server in the clear", "Add sslmode=verify-full to store.url, if it can")
