@@ -74,7 +74,7 @@ class TestPostgres:
         url = f"{postgres_home.url}&role={nobody}"
         try:
             facts = await facts_of(url)
-            with pytest.raises(StoreError, match="Let the database belong to the user of store.url"):
+            with pytest.raises(StoreError, match=r"Let the database belong to the user of store\.url"):
                 await PostgresStore.connect(url)
         finally:
             await postgres_home.write(f"DROP ROLE {nobody}")

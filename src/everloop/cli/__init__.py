@@ -236,8 +236,8 @@ def _unknown_in(argv: list[str]) -> str:
     if not name.startswith("-") and name not in COMMANDS:
         from shlex import quote  # only a mistake needs it
 
-        asked = f"everloop -m {quote(' '.join(argv))}"
-        return f"there is no command {name!r}{nearest(name, (*FIRST, *COMMANDS))}. To ask the agent: {asked}; else: everloop --help"
+        asked, near = f"everloop -m {quote(' '.join(argv))}", nearest(name, (*FIRST, *COMMANDS))
+        return f"there is no command {name!r}{near}. To ask the agent: {asked}; else: everloop --help"
     words = COMMANDS[name].words if name in COMMANDS else ()
     if not words or word in words or word.startswith("-"):
         return ""

@@ -18,6 +18,7 @@ from .processes import command_of, is_stopped, listener_at, runners_of
 
 LATE = 600.0  # seconds that a job may be overdue
 DAY = 86_400.0
+ANSWER = 10.0  # seconds for a gateway: one that is busy, on a machine that is, is not broken
 BUSY = ".busy-"
 TOO_LARGE = 100_000_000  # bytes of a file of the log
 
@@ -106,7 +107,7 @@ def _running(folder: Path) -> list[str]:
 
 async def _is_gateway(patient: Patient, url: str) -> bool:
     try:
-        async with patient.http().request("GET", url, seconds=3.0) as answer:
+        async with patient.http().request("GET", url, seconds=ANSWER) as answer:
             return answer.status == 200 and b'"status"' in await answer.read(1000)
     except EverloopError:
         return False
