@@ -1,5 +1,6 @@
 """Checks: what runs with this home, what was left by what ran, jobs that are late, and what the log says."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -168,8 +169,10 @@ async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
                 f"Something else writes there, or it was copied: rm {large[0]}",
             )
         ]
-    if not await aside((folder / FILE).is_file):
+    if not await aside(os.path.isfile, folder / FILE):
         return fine("nothing was written into a log")
+    if not os.access(folder / FILE, os.R_OK):
+        return skipped(f"{folder / FILE} may not be read, see folders")
     lines = [line for line in await aside(read_since, patient.home, since) if line.level in ("error", "critical")]
     if not lines:
         return fine("the log of the last day holds no error")
