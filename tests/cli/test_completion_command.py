@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.cli.at_terminal import AtTerminal
+from tests.cli.person import Person
 
 from everloop import __version__
 from everloop.cli import COMMANDS
@@ -80,6 +82,26 @@ async def test_bash_completes(scripts: Path, typed: tuple[str, ...]):
 async def test_zsh_completes(scripts: Path, typed: tuple[str, ...]):
     found = await said_by("zsh", ZSH.format(script=scripts / "zsh", words=words_of(typed)))
     assert {word for word in found if word.startswith(typed[-1])} == TYPED[typed]
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
+async def test_somebody_at_zsh_has_words_completed_as_well_as_options(scripts: Path, person: Person):
+    """By zsh's own completion, which has a mind of its own about what to offer."""
+    (scripts / "_everloop").write_text((scripts / "zsh").read_text())
+    async with AtTerminal(person, program=("zsh", "-f"), term="xterm") as seat:
+        seat.type(
+            f"fpath+={scripts}; autoload -Uz compinit; compinit -u -D; everloop() print -r \"[$*]\"; print re''ady"
+        )
+        await seat.sees("ready")
+        for typed, whole in (
+            ("everloop doc", "doctor"),
+            ("everloop config get agents.defaults.mod", "config get agents.defaults.model"),
+            ("everloop agent --appr", "agent --approvals"),
+        ):
+            seat.type(f"{typed}\t")
+            await seat.sees(f"[{whole}]")
+        seat.type("exit")
+        await seat.ends()
 
 
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")

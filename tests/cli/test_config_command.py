@@ -1,5 +1,6 @@
 """`everloop config` as people run it: what is wrong is never written, what is right keeps the file's comments."""
 
+import asyncio
 import os
 import signal
 import sqlite3
@@ -159,6 +160,15 @@ async def test_a_store_that_cannot_be_opened_does_not_keep_one_from_the_setting_
     assert ran.status == 0
     assert "The audit does not have it" in ran.err
     assert load(person.home, {}).store.url == ""
+
+
+async def test_several_who_change_settings_at_once_all_have_their_way(person: Person):
+    file_of(person).write_text(COMMENTED)
+    names = [f"m{number}" for number in range(4)]
+    ran = await asyncio.gather(*(person.run("config", "set", f"models.{name}.model", "custom/x") for name in names))
+    assert [each.status for each in ran] == [0] * len(names), ran
+    assert sorted(load(person.home, {}).models) == names
+    assert file_of(person).read_text().startswith(COMMENTED)
 
 
 async def test_what_is_set_is_listed_with_where(person: Person):

@@ -6,6 +6,7 @@ import io
 import pytest
 
 from everloop.cli import COMMANDS, build_parser, run
+from everloop.cli.command_tree import command_nodes
 from everloop.cli.parser import Parser
 from everloop.cli.terminal import WrongUse
 
@@ -25,6 +26,9 @@ WRONG = {
     "See: everloop tokens create --help",
     "sessions fork a --at x": "--at must be a whole number, unlike 'x'. See: everloop sessions fork --help",
     "files list x": "everloop files list does not know what to do with 'x'. See: everloop files list --help",
+    "cron add": "WHEN and TEXT are missing. See: everloop cron add --help",
+    "channels add": "NAME is missing. See: everloop channels add --help",
+    "--model x": "everloop agent has no option --model. See: everloop agent --help",
     "models key": "COMMAND is missing. See: everloop models key --help",
     "logs --l info": "--l could be --lines, --level. See: everloop logs --help",
 }
@@ -38,6 +42,18 @@ def told(line: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize("line", WRONG)
 def test_a_wrong_word_is_one_sentence_with_what_to_do(line: str):
     assert told(line) == (2, "", f"everloop: {WRONG[line]}\n")
+
+
+@pytest.mark.parametrize(("line", "meant"), [("version", "--version"), ("help docter", "doctor")])
+def test_a_command_that_there_is_not_is_told_with_the_one_that_was_meant(line: str, meant: str):
+    name = line.split()[-1]
+    asked = f"there is no command {name!r} (did you mean {meant}?). To ask the agent: everloop -m {name}"
+    assert told(line) == (2, "", f"everloop: {asked}; else: everloop --help\n")
+
+
+def test_every_option_says_what_it_is_for():
+    nodes = command_nodes(build_parser())
+    assert [(each.place, option.names) for each in nodes for option in each.options if not option.about] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)

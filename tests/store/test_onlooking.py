@@ -1,6 +1,7 @@
 """A store that is looked at is not changed, and shows what is there."""
 
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from everloop.ports.directory import Person
 from everloop.store import schema
 from everloop.store.onlooking import KNOWN, look_at_sqlite
 from everloop.store.onlooking_server import facts_of, look_at_postgres
+from everloop.store.postgres import PostgresStore
 
 ANNA = Person("web:7", "Anna", Role.USER, accounts=("web:7",))
 
@@ -65,6 +67,19 @@ class TestPostgres:
         with pytest.raises(StoreError, match="read-only"):
             await seen.change_person("web:7", name="Berta")
         await seen.close()
+
+    async def test_a_user_who_may_make_no_tables_is_known_and_told_what_to_do(self, postgres_home: Any):
+        nobody = f"nobody_{secrets.token_hex(4)}"
+        await postgres_home.write(f"CREATE ROLE {nobody}")
+        url = f"{postgres_home.url}&role={nobody}"
+        try:
+            facts = await facts_of(url)
+            with pytest.raises(StoreError, match=r"Let the database belong to the user of store\.url"):
+                await PostgresStore.connect(url)
+        finally:
+            await postgres_home.write(f"DROP ROLE {nobody}")
+        assert (facts.user, facts.may_make) == (nobody, False)
+        assert (await facts_of(postgres_home.url)).may_make
 
     async def test_a_server_tells_of_itself(self, postgres_home: Any):
         facts = await facts_of(postgres_home.url)

@@ -16,7 +16,7 @@ from ..ports.audit import AT_THE_TERMINAL, acting
 from ..settings import home_of
 from .first_time import missing_home
 from .logbook import keep_logs
-from .parser import Parser, nearest
+from .parser import FIRST, Parser, nearest
 from .process import run as run_loop
 from .terminal import OutputLost, Terminal, WrongUse
 
@@ -220,7 +220,8 @@ def _completed(argv: list[str]) -> list[str]:
     """With the words that people leave out: `everloop` alone opens the chat, `everloop models` lists them; and with
     `--help` where they write `help`."""
     if argv[:1] == ["help"] or argv[1:2] == ["help"]:
-        return [*(word for word in argv[:2] if word in COMMANDS), "--help"]
+        about = [word for word in argv[:2] if word != "help"]
+        return about if about and about[0] not in COMMANDS else [*about, "--help"]
     if not argv or (argv[0].startswith("-") and argv[0] not in ("-h", "--help")):
         argv = ["agent", *argv]
     command = COMMANDS.get(argv[0], CliCommand(""))
@@ -235,10 +236,8 @@ def _unknown_in(argv: list[str]) -> str:
     if not name.startswith("-") and name not in COMMANDS:
         from shlex import quote  # only a mistake needs it
 
-        asked = f"everloop -m {quote(' '.join(argv))}"
-        return (
-            f"there is no command {name!r}{nearest(name, COMMANDS)}. To ask the agent: {asked}; else: everloop --help"
-        )
+        asked, near = f"everloop -m {quote(' '.join(argv))}", nearest(name, (*FIRST, *COMMANDS))
+        return f"there is no command {name!r}{near}. To ask the agent: {asked}; else: everloop --help"
     words = COMMANDS[name].words if name in COMMANDS else ()
     if not words or word in words or word.startswith("-"):
         return ""

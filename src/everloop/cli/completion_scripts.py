@@ -50,7 +50,7 @@ _everloop() {{
     case "$at" in
 {_lines(f"        ({_quoted(_key(node.place))}) found=({_zsh_words(node)}) ;;" for node in nodes)}
     esac
-    _describe -o 'everloop' found || _files
+    _describe 'everloop' found || _files
 }}
 if [ "$funcstack[1]" = "_everloop" ]; then
     _everloop "$@"

@@ -15,7 +15,7 @@ from ..app.channel_packages import secret_fields
 from ..app.channels import is_secret, references_in, table_of
 from ..app.model_check import check_models
 from ..app.owner_settings import SettingsWritten, write_settings
-from ..errors import SettingsError
+from ..errors import SettingsError, SettingsMoved
 from ..readings.visible import in_one_line
 from ..settings import home_of
 from ..settings.check import read_text
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
             return _list(book, arguments, terminal)
 
 
-def _set(arguments: argparse.Namespace, book: SettingsEditor) -> SettingsDraft:
+def _set(arguments: argparse.Namespace, book: SettingsEditor) -> SettingChange:
     path = _changeable(arguments.key)
     if path[0] == CHANNELS:
         return _switched(path, arguments.value, book)
@@ -91,16 +91,16 @@ def _set(arguments: argparse.Namespace, book: SettingsEditor) -> SettingsDraft:
     text = arguments.value if arguments.value is not None else _asked(key_of(path), bool(notes_of(hint).get("secret")))
     if path[0] == "providers" and path[-1] == "api_key" and "${" not in text:
         raise SettingsError(f"{key_of(path)}: {KEYS_IN_VAULT.format(name=path[1])}")
-    return book.draft_by_owner([SettingChange(path, read_text(text, hint))])
+    return SettingChange(path, read_text(text, hint))
 
 
-def _switched(path: SettingPath, text: str | None, book: SettingsEditor) -> SettingsDraft:
+def _switched(path: SettingPath, text: str | None, book: SettingsEditor) -> SettingChange:
     """A channel that is set up, on or off."""
     if path[1] not in (book.read().settings.channels or {}):
         raise SettingsError(f"the channel {path[1]} is not set up: everloop channels add {path[1]}")
     if (text or "").lower() not in ("true", "false"):
         raise SettingsError(f"{key_of(path)} is true or false")
-    return book.draft_by_owner([SettingChange(path, (text or "").lower() == "true")])
+    return SettingChange(path, (text or "").lower() == "true")
 
 
 def _asked(key: str, secret: bool) -> str:
@@ -109,15 +109,16 @@ def _asked(key: str, secret: bool) -> str:
     return input(f"{key}: ")
 
 
-def _unset(key: str, book: SettingsEditor) -> SettingsDraft:
+def _unset(key: str, book: SettingsEditor) -> SettingChange:
     path = _changeable(key)
     named = named_table(path)
     if hint_of(path) is None and not (named and len(path) == len(named) + 1):
         raise SettingsError(f"{key_of(path)} is a table of settings; name the one that is to be taken out")
-    draft = book.draft_by_owner([SettingChange(path, None)])
+    change = SettingChange(path, None)
+    draft = book.draft_by_owner([change])
     if draft.edition.version == draft.base:
         raise SettingsError(f"{key_of(path)} is not set in {draft.edition.file}")
-    return draft
+    return change
 
 
 def _changeable(key: str) -> SettingPath:
@@ -128,10 +129,17 @@ def _changeable(key: str) -> SettingPath:
 
 
 async def _write(
-    book: SettingsEditor, home: Path, draft: SettingsDraft, arguments: argparse.Namespace, terminal: Terminal
+    book: SettingsEditor, home: Path, change: SettingChange, arguments: argparse.Namespace, terminal: Terminal
 ) -> int:
-    doubts = check_models(home, draft.edition.settings, draft.paths)
-    written = await write_settings(book, draft, home)
+    """Where somebody else changes another setting at the same moment, theirs stays, and this one comes after it."""
+    while True:
+        draft = book.draft_by_owner([change])
+        doubts = check_models(home, draft.edition.settings, draft.paths)
+        try:
+            written = await write_settings(book, draft, home)
+            break
+        except SettingsMoved:
+            continue
     _tell(draft, written, arguments.json, terminal)
     for doubt in doubts:
         terminal.note(doubt)

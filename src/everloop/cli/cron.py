@@ -33,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("text", metavar="TEXT", help="what is told, what the agent is asked, or the command")
     edit = words.add_parser("edit", help="change a schedule; what is not given stays as it is")
     edit.add_argument("id", metavar="ID")
-    edit.add_argument("--when", metavar="WHEN")
-    edit.add_argument("--text", metavar="TEXT")
+    edit.add_argument("--when", metavar="WHEN", help="another time, as with add")
+    edit.add_argument("--text", metavar="TEXT", help="another text")
     for word in (add, edit):
         _add_fields(word)
     for name, help in (
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_fields(word: argparse.ArgumentParser) -> None:
     word.add_argument("--do", dest="does", choices=("turn", "message", "command"), help="what it does (turn)")
-    word.add_argument("--name", metavar="NAME")
+    word.add_argument("--name", metavar="NAME", help="what it is called in lists and commands")
     word.add_argument("-s", "--session", metavar="KEY", help=f"where it answers ({SESSION})")
     word.add_argument("--zone", metavar="ZONE", help="by whose clock, as Europe/Berlin (schedules.timezone)")
     word.add_argument("--misfire", choices=("late", "skip", "ask"), help="what is done about a missed time (late)")

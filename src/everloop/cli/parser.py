@@ -9,6 +9,7 @@ from .terminal import WrongUse
 
 # How argparse says it, and how we do. A type's own sentence follows "argument NAME: ", and stays.
 _WORDS = (
+    (r"the following arguments are required: (.+), (.+)", r"\1 and \2 are missing"),
     (r"the following arguments are required: (.+)", r"\1 is missing"),
     (r"argument (\S+): expected (?:one|at least one) argument", r"\1 needs a value"),
     (r"argument (\S+): ignored explicit argument (.+)", r"\1 takes no value, unlike \2"),
@@ -29,6 +30,11 @@ class Parser(argparse.ArgumentParser):
     `further` ones of this argument, which argparse gives only those before them."""
 
     further = ""
+
+    def add_argument(self, *names: Any, **how: Any) -> argparse.Action:
+        if how.get("nargs") == "*":  # else argparse calls it required where another one is missing
+            how.setdefault("default", [])
+        return super().add_argument(*names, **how)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         found, left = super().parse_known_args(args, namespace)
@@ -59,5 +65,6 @@ class Parser(argparse.ArgumentParser):
 def nearest(word: str, words: Collection[str]) -> str:
     from difflib import get_close_matches  # only a mistake needs it
 
-    near = get_close_matches(word, words, 1)
-    return f" (did you mean {near[0]}?)" if near else ""
+    named = {each.lstrip("-"): each for each in words}  # dashes make any two options alike
+    near = get_close_matches(word.lstrip("-"), named, 1)
+    return f" (did you mean {named[near[0]]}?)" if near else ""

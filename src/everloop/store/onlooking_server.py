@@ -9,12 +9,15 @@ _FACTS = (
     "SELECT current_setting('server_version_num')::int, current_setting('server_version'), "
     "current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'), "
     "coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false), "
-    "extract(epoch from clock_timestamp())::float8"
+    "extract(epoch from clock_timestamp())::float8, "
+    "current_user::text, current_database()::text, "
+    "coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
 )
 
 
 class ServerFacts(Struct, frozen=True):
-    """What a server says of itself; `now` is its time, `tls` whether we speak with it by TLS."""
+    """What a server says of itself; `now` is its time, `tls` whether we speak with it by TLS, `may_make` whether this
+    user makes tables in this database."""
 
     number: int
     version: str
@@ -23,6 +26,9 @@ class ServerFacts(Struct, frozen=True):
     full_page_writes: str
     tls: bool
     now: float
+    user: str
+    database: str
+    may_make: bool
 
 
 async def look_at_postgres(url: str, lease_seconds: float = 30.0) -> tuple[PostgresStore, int] | None:

@@ -27,10 +27,13 @@ class ServerErrors:
             yield
         except asyncpg.InvalidAuthorizationSpecificationError as error:
             raise StoreUnreachable(
-                f"{self._server} does not let us in ({error}): check the user and the password"
+                f"{self._server} does not let us in ({error}): check the user and the password, which stands in "
+                "store.url, PGPASSWORD or ~/.pgpass"
             ) from error
         except asyncpg.InvalidCatalogNameError as error:
             raise StoreUnreachable(f"{self._server}: {error}. Create it first") from error
+        except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidSchemaNameError) as error:
+            raise StoreError(f"{self._refusal(error)}. Let the database belong to the user of store.url") from error
         except asyncpg.DiskFullError as error:
             raise StoreFull(f"the disk of {self._server} is full: nothing was written") from error
         except asyncpg.ReadOnlySQLTransactionError as error:

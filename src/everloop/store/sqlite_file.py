@@ -1,5 +1,6 @@
 """Opening the SQLite file: is the home usable, is the file whole, is its schema ours?"""
 
+import os
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -86,9 +87,9 @@ def _open(
             raise _corrupt(path, str(error)) from error
         except apsw.BusyError as error:
             raise StoreError(f"{path} is locked by another process since {OPEN_SECONDS:g} s: end it") from error
-        except apsw.FullError as error:
-            raise StoreFull(f"the disk that holds {path} is full: make room and start again") from error
-        except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
+        except (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
+            if isinstance(error, apsw.FullError) or not os.statvfs(path.parent).f_bavail:  # which may be any of them
+                raise StoreFull(f"the disk that holds {path} is full: make room and start again") from error
             raise HomeError(
                 f"{path} cannot be written ({error}): check the folder's permissions and the disk"
             ) from error

@@ -172,10 +172,12 @@ class TestMending:
         assert done.failed
 
 
-def run(home: Path, *arguments: str, before: str = "", wrap: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def run(
+    home: Path, *arguments: str, before: str = "", wrap: tuple[str, ...] = (), command: str = "doctor"
+) -> subprocess.CompletedProcess[str]:
     """`everloop doctor` as people run it; `before` is Python that comes first."""
     kept = {name: os.environ[name] for name in ("PATH",)}
-    code = f"{before}\nimport sys\nfrom everloop.cli import run\nsys.exit(run(['doctor', *sys.argv[1:]]))"
+    code = f"{before}\nimport sys\nfrom everloop.cli import run\nsys.exit(run(['{command}', *sys.argv[1:]]))"
     return subprocess.run(
         [*wrap, sys.executable, "-c", code, *arguments],
         env={**kept, "EVERLOOP_HOME": str(home), "HOME": str(home.parent)},
@@ -183,6 +185,15 @@ def run(home: Path, *arguments: str, before: str = "", wrap: tuple[str, ...] = (
         text=True,
         timeout=60,
     )
+
+
+def as_one_of_many() -> tuple[str, ...]:
+    """What comes before a command so that root may not read and write everything."""
+    if os.getuid():
+        return ()
+    if not shutil.which("setpriv"):
+        pytest.skip("root cannot be kept from reading without setpriv")
+    return ("setpriv", f"--bounding-set={LESS}", f"--inh-caps={LESS}")
 
 
 def may_mount() -> bool:
@@ -226,13 +237,33 @@ class TestTheCommand:
         assert found["extras"]["todo"] == "pip install 'everloop[postgres]'"
         assert found["store"]["todo"] == "Install the extra: pip install 'everloop[postgres]'"
 
+    async def test_what_is_mine_and_shut_is_told_with_the_command_that_opens_it(self, home: DoctoredHome):
+        (home.path / "logs").mkdir()
+        (home.path / "logs" / "everloop.log").touch()
+        shut = {
+            "store": (home.database, 0o400, "chmod u+rw"),
+            "vault-file": (home.path / "vault.key", 0, "chmod 600"),
+            "memory-files": (home.workspace / "memory", 0, "chmod u+rwx"),
+            "folders": (home.path / "logs" / "everloop.log", 0, "chmod u+rw"),
+            "home": (home.path, 0o500, "chmod u+rwx"),
+        }
+        for path, mode, _ in shut.values():
+            path.chmod(mode)
+        try:
+            ran = await asyncio.to_thread(run, home.path, "--json", wrap=as_one_of_many())
+        finally:
+            home.path.chmod(0o700)
+            (home.workspace / "memory").chmod(0o700)
+        found = {each["check"]: each for each in json.loads(ran.stdout)["findings"] if each["verdict"] == "broken"}
+        assert {name: found[name]["todo"].split(",")[0] for name in shut if name in found} == {
+            name: f"{opens} {path}" for name, (path, _, opens) in shut.items()
+        }
+        assert all(str(shut[name][0]) in found[name]["what"] for name in shut)
+
     async def test_a_home_that_is_anothers_is_told_in_sentences(self, home: DoctoredHome):
-        wrap: tuple[str, ...] = ()
-        if os.getuid() == 0:  # who may otherwise read everything
-            if not shutil.which("setpriv"):
-                pytest.skip("root cannot be kept from reading without setpriv")
+        wrap = as_one_of_many()
+        if wrap:
             os.chown(home.path, 12345, 12345)
-            wrap = ("setpriv", f"--bounding-set={LESS}", f"--inh-caps={LESS}")
         else:
             home.path.chmod(0)
         try:
@@ -242,6 +273,17 @@ class TestTheCommand:
         told = {each["check"] for each in json.loads(ran.stdout)["findings"] if each["verdict"] == "broken"}
         assert (ran.returncode, ran.stderr) == (1, "")
         assert {"settings-file", "home", "store"} <= told
+
+    async def test_who_starts_on_a_full_disk_is_told_so(self, home: DoctoredHome, tmp_path: Path):
+        (mounted := tmp_path / "mounted").mkdir()
+        script = f"mount -t tmpfs -o size=2m,mode=700 none {mounted} && cp -a {home.path}/. {mounted} && "
+        script += f'! cat /dev/zero 2>/dev/null > {mounted}/zeros && exec "$@"'
+        if not may_mount():
+            pytest.skip("this machine allows no user namespaces, in which a disk can be mounted")
+        wrap = ("unshare", "-rm", "sh", "-c", script, "sh")
+        ran = await asyncio.to_thread(run, mounted, wrap=wrap, command="sessions")
+        told = f"everloop: the disk that holds {mounted}/everloop.db is full: make room and start again\n"
+        assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", told)
 
     async def test_a_full_disk_and_a_read_only_home_are_found(self, home: DoctoredHome, tmp_path: Path):
         mounted = tmp_path / "mounted"

@@ -365,6 +365,13 @@ class TestAlone:
         assert missed([Planted("store-wal", "advice", "was left over without its index", "Start it once")], found) == []
         assert [each.verdict for each in found if each.check == "store"] == ["skipped"]
 
+    async def test_a_clock_that_has_gone_back_is_known_by_the_log(self, home: DoctoredHome):
+        book = LogFile(home.path / "logs" / "everloop.log")
+        book.emit(logging.makeLogRecord({"name": "everloop.x", "msg": "later", "created": time.time() + YEAR}))
+        book.close()
+        behind = Planted("clock", "broken", "behind that of everloop.log", "timedatectl set-ntp true")
+        assert missed([behind], await home.examine()) == []
+
     async def test_a_log_that_something_else_fills(self, home: DoctoredHome):
         (home.path / "logs").mkdir()
         with (home.path / "logs" / "everloop.log").open("wb") as file:

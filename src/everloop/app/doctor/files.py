@@ -40,7 +40,10 @@ async def look_at_space(patient: Patient) -> Sequence[Diagnosis]:
 def _space(folder: Path) -> Sequence[Diagnosis]:
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
-    todo = "Make room: everloop files clean removes what nothing names any more; old copies are everloop.db.before-…"
+    todo = (
+        "Make room: old copies are everloop.db.before-… and backups; where everloop still starts, everloop files clean "
+        "removes what nothing names any more"
+    )
     found = []
     if free < TOO_LITTLE:
         found.append(broken(f"the disk of {folder} has {free / 1e6:,.0f} MB left: soon nothing can be kept", todo))
@@ -72,12 +75,10 @@ def _home(home: Path, folder: Path) -> Sequence[Diagnosis]:
             broken(f"{folder} is on a read-only file system", "Mount it for writing, or set EVERLOOP_HOME elsewhere")
         ]
     if not os.access(folder, os.W_OK | os.X_OK):
-        return [
-            broken(
-                f"{folder} cannot be written by you (uid {os.getuid()})",
-                f"sudo chown -R {os.getuid()} {folder}, or set EVERLOOP_HOME elsewhere",
-            )
-        ]
+        is_mine = os.stat(folder).st_uid == os.getuid()
+        opening = f"chmod u+rwx {folder}" if is_mine else f"sudo chown -R {os.getuid()} {folder}"
+        todo = f"{opening}, or set EVERLOOP_HOME elsewhere"
+        return [broken(f"{folder} cannot be written by you (uid {os.getuid()})", todo)]
     return fine(f"{home} can be written")
 
 
@@ -93,8 +94,10 @@ def _spoiled(home: Path) -> Iterator[Diagnosis]:
         elif folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
             yield broken(f"{folder} cannot be written by you", f"chmod u+rwx {folder}, or see whose it is")
     for path in (home / FOLDER / FILE, home / "history"):
-        if path.exists() and not path.is_file():
+        if os.path.exists(path) and not os.path.isfile(path):
             yield broken(f"{path} is no file, so nothing is kept there", "Move it away; everloop makes the file anew")
+        elif os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
+            yield broken(f"{path} cannot be read and written by you", f"chmod u+rw {path}, or see whose it is")
 
 
 async def look_at_workspace(patient: Patient) -> Sequence[Diagnosis]:
@@ -190,6 +193,13 @@ async def look_at_vault_file(patient: Patient) -> Sequence[Diagnosis]:
                 f"{path} can be used by others (mode {mode:o}), so the vault does not open",
                 f"everloop doctor --fix closes it: chmod 600 {path}; change what the vault holds if others saw it",
                 SetMode(str(path), 0o600),
+            )
+        ]
+    if not os.access(path, os.R_OK):
+        return [
+            broken(
+                f"{path} cannot be read by you (mode {mode:03o}), so the vault does not open",
+                f"chmod 600 {path}, or see whose it is",
             )
         ]
     return fine("the key file of the vault is yours alone")

@@ -1,10 +1,12 @@
 """Checks: Python and packages, what the settings need that is not installed, the clock and time zones."""
 
+import os
 import re
 import ssl
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from importlib import metadata
 from importlib.util import find_spec
@@ -14,11 +16,13 @@ import apsw
 
 from ...errors import EverloopError, ModelMissing, StoreError
 from ...ports.doctor import Diagnosis
+from ...ports.log_lines import FILE, FOLDER
 from ...settings import Settings
 from ...settings.unused import switched_on
 from ..channels import NEEDED
+from ..log_tail import read_since
 from ..presets import Presets
-from .check import Check, Patient, advice, broken, fine, found_or_fine, many, skipped
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .models import library_of
 
 OLDEST_PYTHON = (3, 11)
@@ -110,8 +114,8 @@ def is_installed(module: str) -> bool:
 
 
 async def look_at_clock(patient: Patient) -> Sequence[Diagnosis]:
-    """Against the database's where that is elsewhere, and the host of the model."""
-    told = [each for each in (await _of_database(patient), await _of_host(patient)) if each]
+    """Against the database's where that is elsewhere, the host of the model, and what was written here before."""
+    told = [each for each in (await _of_database(patient), await _of_host(patient), await _of_log(patient)) if each]
     found = [_skew(name, by) for name, by in told if abs(by) >= SKEWED]
     if not told:
         return skipped("there is nobody to compare the clock with")
@@ -135,6 +139,19 @@ async def _of_database(patient: Patient) -> tuple[str, float] | None:
     except StoreError:
         return None
     return "the database", time.time() - facts.now
+
+
+async def _of_log(patient: Patient) -> tuple[str, float] | None:
+    """Whose lines of later tell that the clock has gone back, as where its battery is empty."""
+    path = patient.home / FOLDER / FILE
+    if not os.access(path, os.R_OK) or not await aside(os.path.isfile, path):
+        return None
+    later = await aside(read_since, patient.home, time.time() + SKEWED)
+    try:
+        last = datetime.fromisoformat(later[-1].time).timestamp() if later else None
+    except ValueError:  # a line that somebody else has written
+        return None
+    return ("everloop.log, where lines of later stand", time.time() - last) if last else None
 
 
 async def _of_host(patient: Patient) -> tuple[str, float] | None:
@@ -198,7 +215,7 @@ CHECKS = (
     Check("python", "the versions of Python and SQLite", look_at_python),
     Check("packages", "the packages that everloop needs are there and new enough", look_at_packages),
     Check("extras", "what the settings need is installed: PostgreSQL, S3, channels, MCP", look_at_extras, "settings"),
-    Check("clock", "the clock, against the database's and that of the model's host", look_at_clock),
+    Check("clock", "the clock, against the database's, that of the model's host, and the log", look_at_clock),
     Check("time-zones", "data of time zones, and the zone of schedules", look_at_zones),
     Check("tls-roots", "the authorities that certificates are checked against", look_at_roots),
 )  # fmt: skip

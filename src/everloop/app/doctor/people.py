@@ -52,6 +52,9 @@ async def look_at_memory_files(patient: Patient) -> Sequence[Diagnosis]:
 def _conflicts(folder: Path) -> list[Diagnosis]:
     if os.path.lexists(folder) and not folder.is_dir():
         return [broken(f"{folder} is no folder, so nothing that is remembered is written there", "Move it away")]
+    if folder.is_dir() and not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        todo = f"chmod u+rwx {folder}, or see whose it is"
+        return [broken(f"{folder} cannot be read and written by you: what is remembered does not reach it", todo)]
     return [*_unreadable(folder), *_copies(folder)]
 
 

@@ -1,5 +1,6 @@
 """Checks: what runs with this home, what was left by what ran, jobs that are late, and what the log says."""
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from .processes import command_of, is_stopped, listener_at, runners_of
 
 LATE = 600.0  # seconds that a job may be overdue
 DAY = 86_400.0
+ANSWER = 10.0  # seconds for a gateway: one that is busy, on a machine that is, is not broken
 BUSY = ".busy-"
 TOO_LARGE = 100_000_000  # bytes of a file of the log
 
@@ -106,7 +108,7 @@ def _running(folder: Path) -> list[str]:
 
 async def _is_gateway(patient: Patient, url: str) -> bool:
     try:
-        async with patient.http().request("GET", url, seconds=3.0) as answer:
+        async with patient.http().request("GET", url, seconds=ANSWER) as answer:
             return answer.status == 200 and b'"status"' in await answer.read(1000)
     except EverloopError:
         return False
@@ -167,8 +169,10 @@ async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
                 f"Something else writes there, or it was copied: rm {large[0]}",
             )
         ]
-    if not await aside((folder / FILE).is_file):
+    if not await aside(os.path.isfile, folder / FILE):
         return fine("nothing was written into a log")
+    if not os.access(folder / FILE, os.R_OK):
+        return skipped(f"{folder / FILE} may not be read, see folders")
     lines = [line for line in await aside(read_since, patient.home, since) if line.level in ("error", "critical")]
     if not lines:
         return fine("the log of the last day holds no error")

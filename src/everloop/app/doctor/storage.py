@@ -36,6 +36,10 @@ async def look_whether_it_opens(patient: Patient) -> Sequence[Diagnosis]:
             )
         ]
     database = patient.home / DATABASE
+    if not patient.chosen.store.url and (shut := _unwritable(database)):
+        return [
+            broken(f"{shut} cannot be written by you: nothing can be kept", f"chmod u+rw {shut}, or see whose it is")
+        ]
     if patient.unopened and _waits_for_index(database):
         return skipped("the file cannot be looked into before its write-ahead log was taken in, see store-wal")
     if patient.unopened:
@@ -50,6 +54,12 @@ async def look_whether_it_opens(patient: Patient) -> Sequence[Diagnosis]:
     if patient.schema == 0:
         return fine("there is no store yet; the first start makes it")
     return fine("the store opens")
+
+
+def _unwritable(database: Path) -> Path | None:
+    """Of the database and what lies beside it while it is open."""
+    files = (database, *(database.with_name(f"{DATABASE}-{kind}") for kind in ("wal", "shm")))
+    return next((each for each in files if os.path.isfile(each) and not os.access(each, os.R_OK | os.W_OK)), None)
 
 
 def _waits_for_index(database: Path) -> bool:
@@ -198,6 +208,13 @@ async def look_at_server(patient: Patient) -> Sequence[Diagnosis]:
                     f"Set {name} = on in postgresql.conf, and reload it",
                 )
             )
+    if not facts.may_make:
+        found.append(
+            broken(
+                f"the user {facts.user} may make no tables in the database {facts.database}",
+                f'Let it belong to them: ALTER DATABASE "{facts.database}" OWNER TO "{facts.user}"',
+            )
+        )
     if not facts.tls and not _is_here(url):
         found.append(
             advice("what is kept goes to the server in the clear", "Add sslmode=verify-full to store.url, if it can")
