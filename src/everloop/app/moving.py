@@ -292,7 +292,7 @@ async def look(home: Path, kind: str, path: Path, options: MovingOptions = USUAL
     """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
     from .moving_look import LookingHand
 
-    hand = LookingHand(home, SettingsEditor(home, os.environ))
+    hand = LookingHand(home, SettingsEditor(home, os.environ), kind)
     return await Mover(source_of(kind, path), ImportLedger(home), hand, _silent, options).move()
 
 
