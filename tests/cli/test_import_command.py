@@ -318,3 +318,6 @@ async def test_a_dry_run_refuses_what_the_import_would_refuse(person, tmp_path):
     for refused in ("job often: that is too", "job never: the cron", "skill bad:", "MEMORY.md would have"):
         assert refused in left
     assert "daily" in [each["name"] for each in report["taken"]]
+    twice = str(chatgpt_export(tmp_path / "x.zip", json.dumps([chatgpt_conversation(1)] * 2)))
+    foretold = await moved(person, "chatgpt", twice, "--dry-run")
+    assert {**foretold, "dry_run": False} == await moved(person, "chatgpt", twice)
