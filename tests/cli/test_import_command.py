@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+import shutil
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -293,3 +294,30 @@ async def test_what_another_heartbeat_asks_for_is_looked_at_here_once_its_owner_
     person.environment["EVERLOOP_HOME"] = str(person.home)
     await moved(person, "nanobot", NANOBOT, "--enable")
     assert (person.home / "workspace" / "HEARTBEAT.md").read_text() == theirs
+
+
+async def test_a_dry_run_refuses_what_the_import_would_refuse(person, tmp_path):
+    """And takes what it would take: the two reports are the same."""
+    home = tmp_path / "other"
+    shutil.copytree(FIXTURES / "nanobot" / ".nanobot", home)
+    jobs = [
+        {"id": "a", "name": "often", "schedule": {"kind": "every", "everyMs": 1000}, "payload": {"message": "x"}},
+        {"id": "b", "name": "never", "schedule": {"kind": "cron", "expr": "99 * * * *"}, "payload": {"message": "x"}},
+        {"id": "c", "name": "daily", "schedule": {"kind": "cron", "expr": "0 8 * * *"}, "payload": {"message": "x"}},
+    ]
+    (home / "cron").mkdir()
+    (home / "cron" / "jobs.json").write_text(json.dumps({"jobs": jobs}))
+    (home / "workspace" / "skills" / "bad").mkdir()
+    (home / "workspace" / "skills" / "bad" / "SKILL.md").write_text("how")
+    (home / "workspace" / "skills" / "bad" / "key").symlink_to("/etc/hostname")
+    (home / "workspace" / "memory" / "MEMORY.md").write_text("- a line of it\n" * 100_000)
+    foretold = await moved(person, "nanobot", str(home), "--dry-run")
+    report = await moved(person, "nanobot", str(home))
+    assert (foretold["taken"], foretold["left"]) == (report["taken"], report["left"])
+    left = "\n".join(report["left"])
+    for refused in ("job often: that is too", "job never: the cron", "skill bad:", "MEMORY.md would have"):
+        assert refused in left
+    assert "daily" in [each["name"] for each in report["taken"]]
+    twice = str(chatgpt_export(tmp_path / "x.zip", json.dumps([chatgpt_conversation(1)] * 2)))
+    foretold = await moved(person, "chatgpt", twice, "--dry-run")
+    assert {**foretold, "dry_run": False} == await moved(person, "chatgpt", twice)

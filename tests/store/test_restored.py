@@ -1,21 +1,25 @@
 """What a restored store does not do by itself, on SQLite and on PostgreSQL, and what goes on when it is adopted."""
 
 import asyncio
+import math
 import time
 from pathlib import Path
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import RawTestServer
 from tests.store.conftest import Home, PostgresHome, SqliteHome
 from tests.store.test_old import Old, old
 
 import everloop
+from everloop.app.files import open_storage
 from everloop.app.new_home import make_room
 from everloop.app.opening import opened_home
 from everloop.core.log import GaveUp, UserSaid
 from everloop.core.mail import Address, Inbound, Outbound, Said
 from everloop.core.message import said
 from everloop.errors import HomeError
-from everloop.ports import Store
+from everloop.ports import KeptFile, Store
 from everloop.ports.backup import Adopted, HeldBack, RestoredCopy
 from everloop.ports.jobs import Job
 from everloop.ports.rows import Commit, Lease
@@ -232,3 +236,24 @@ async def test_a_home_that_is_used_is_not_moved_aside_wherever_its_rows_lie(home
         with pytest.raises(HomeError, match="is in use by process"):
             make_room(folder, replace=True)
     assert make_room(folder, replace=True).aside is not None
+
+
+async def test_a_copy_removes_nothing_from_the_bucket_that_it_shares_with_the_original(tmp_path: Path):
+    """What nothing names in the copy may be what somebody has sent to the original since."""
+    asked = list[str]()
+
+    async def refuse(request: web.BaseRequest) -> web.Response:
+        asked.append(request.method)
+        return web.Response(status=404)
+
+    newer = KeptFile("owner", f"file:{'0' * 64}", 1, 0.0)
+    async with RawTestServer(refuse) as server:
+        given = {"url": "s3://bucket", "endpoint": str(server.make_url("")), "access_key": "x", "secret_key": "y"}
+        async with opened_home(tmp_path / "home", {"files": given}) as opened:
+            shelves = (await open_storage(opened, KnownPeople(opened.store))).shelves
+            await opened.store.hold_back(COPY, [])
+            assert [each async for each in shelves.remove([newer], math.inf)] == []
+            assert asked == []
+            await opened.store.adopt()
+            assert [each async for each in shelves.remove([newer], math.inf)] == []
+            assert asked == ["HEAD"]

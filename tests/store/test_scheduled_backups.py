@@ -5,21 +5,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.store.conftest import Home, PostgresHome
+import pytest
+from tests.store.conftest import Home, PostgresHome, SqliteHome
 
-from everloop.app import open_desk
+from everloop.app import backup_making, open_desk
 from everloop.app.backups import Backups, backups_in, names_made
 from everloop.app.scheduled_backups import ScheduledBackups
 from everloop.app.secrets import keep_secret
 from everloop.app.verifying import verify
 from everloop.backup.listing import made_ones
 from everloop.core.log import AgentTold
+from everloop.errors import BackupError
 from everloop.ports.audit import line_of
 from everloop.ports.backup import BACKUP
 from everloop.ports.jobs import Job
 from everloop.runtime.clock import MACHINE
 from everloop.settings import Settings
-from everloop.settings.shape import BackupSection
+from everloop.settings.shape import BackupSection, StoreSection
 from everloop.store.vault import EncryptedVault, key_of
 from everloop.testing import Say, ScriptedModel
 
@@ -70,6 +72,22 @@ async def test_a_clock_that_was_ahead_puts_none_off_once_it_is_right(home: Home,
         await followed.follow()
         [row] = [row for row in await store.jobs("") if row.job.id == BACKUP]
         assert (row.job.due == due, row.job.due <= now + DAY) == (kept, True)
+
+
+async def test_a_backup_leaves_the_room_that_a_running_house_needs(home: Home, tmp_path: Path, monkeypatch: Any):
+    """On SQLite it is known before anything is copied, on PostgreSQL while it is packed."""
+    store, url = await home.connect(), home.url if isinstance(home, PostgresHome) else ""
+    folder = home.path if isinstance(home, SqliteHome) else tmp_path
+    settings = Settings(store=StoreSection(url=url))
+    backups = Backups(folder, store, lambda: settings, EncryptedVault(store, key_of(folder, {})), MACHINE)
+    monkeypatch.setattr(backup_making, "SMALL", 0)
+    monkeypatch.setattr(backup_making, "SPARE", 10**18)
+    with pytest.raises(BackupError, match="too little for what runs meanwhile"):
+        await backups.create()
+    assert list((folder / "backups").iterdir()) == []
+    monkeypatch.setattr(backup_making, "SPARE", 0)
+    made = await backups.create()
+    assert [each.path for each in backups_in(folder / "backups")] == [made.file.path]
 
 
 async def test_the_owner_is_told_once_when_none_can_be_made(home: Home, tmp_path: Path):

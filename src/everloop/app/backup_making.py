@@ -49,7 +49,7 @@ class HomePacker:
         """`tell` is called from another thread. Raises BackupError, StoreError, HomeError."""
         made = self._clock.now()
         with _staging(self._home) as staging:
-            copy, count = staging / DATABASE, _Count(tell, _FreeSpace(staging, folder))
+            copy, count = staging / DATABASE, _Count(tell, _SpareRoom(staging, folder))
             await asyncio.to_thread(self._check_room, staging)
             await asyncio.to_thread(copy.touch, 0o600)
             await store.copy_to(str(copy))
@@ -60,7 +60,7 @@ class HomePacker:
         """For the copy; of PostgreSQL nobody knows how large it will be."""
         database = self._home / DATABASE
         if not self._settings.store.url and database.exists():
-            _FreeSpace(staging).check(database.stat().st_size)
+            _SpareRoom(staging).check(database.stat().st_size)
 
     def _pack(self, copy: Path, folder: Path, made: float, passphrase: str, count: "_Count") -> MadeBackup:
         settings, key = self._settings, self._home / KEY
@@ -132,7 +132,7 @@ def is_named_sealed(file: Path) -> bool:
     return file.name.endswith(SEALED)
 
 
-class _FreeSpace:
+class _SpareRoom:
     """What is left on disks, which a house that runs meanwhile needs to keep what people say: no backup takes all."""
 
     def __init__(self, *folders: Path) -> None:
@@ -162,7 +162,7 @@ class _FreeSpace:
 class _Count:
     """How much has been read, told to who wants to know; and whether it is still wanted, and finds room."""
 
-    def __init__(self, tell: Tell | None, room: _FreeSpace) -> None:
+    def __init__(self, tell: Tell | None, room: _SpareRoom) -> None:
         self._tell = tell
         self._room = room
         self._done = self._total = 0

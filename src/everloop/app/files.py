@@ -10,7 +10,7 @@ from ..core.people import Role, is_chat
 from ..errors import SettingsError
 from ..files.attachments import Attachments
 from ..files.folder import HALF_WRITTEN, Folder
-from ..files.inventory import FileInventory, RecordedShelves
+from ..files.inventory import FileInventory, RecordedShelves, SharedShelves
 from ..files.quota import QuotaFiles, QuotaOf
 from ..ports import Files, FileShelves, People
 from ..settings import Settings
@@ -36,7 +36,8 @@ async def open_storage(opened: OpenHome, people: People, now: Callable[[], Setti
     of a bucket are to be found in the vault alone."""
     settings, records = opened.settings, opened.store
     if settings.files.url:
-        files, shelves = _bucket(opened.home, settings.files, await _environment(opened))
+        files, theirs = _bucket(opened.home, settings.files, await _environment(opened))
+        shelves: FileShelves = SharedShelves(theirs, records)
     else:
         files, shelves = _folder(opened.home)
     now = now or (lambda: settings)

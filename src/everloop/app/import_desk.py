@@ -126,7 +126,7 @@ class ImportDesk:
         options = MovingOptions(wanted.enable, wanted.grown)
         ledger = await asyncio.to_thread(ImportLedger, home)
         if wanted.dry_run:
-            looking = await asyncio.to_thread(LookingHand, home, self._book)
+            looking = await asyncio.to_thread(LookingHand, home, self._book, wanted.kind)
             return Mover(source, ledger, looking, _silent, options)
         hand = TakingHand(
             opened=house.opened,

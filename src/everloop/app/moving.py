@@ -111,7 +111,7 @@ class Mover:
         self._hand = hand
         self._progress = progress
         self._options = options
-        self._dry = not hand.writes
+        self._note = ledger.note if hand.writes else ledger.expect
         self.report = MovingReport([], {}, [])
 
     async def move(self) -> MovingReport:
@@ -168,8 +168,7 @@ class Mover:
                 self.report.left.append(GROWN.format(title=title[:60]))
                 return
             id = f"{id}#{len(found.messages)}"
-        if not self._dry:
-            self._ledger.note(*size)
+        self._note(*size)
         thread = digest(self._source.kind, id)
         if await self._one("conversation", id, title, self._hand.conversation(found, thread), count):
             self.report.messages += len(found.messages)
@@ -190,9 +189,9 @@ class Mover:
             self.report.left.append(why)
             return
         self.report.taken.append(TakenOver("memory", name, f"{count} lines"))
-        for line in fresh if not self._dry else ():
+        for line in fresh:
             if line.strip():
-                self._ledger.note(self._source.kind, name, line)
+                self._note(self._source.kind, name, line)
 
     async def _move_settings(self) -> None:
         values = await asyncio.to_thread(self._source.settings)
@@ -225,8 +224,7 @@ class Mover:
         if why:
             self.report.left.append(f"{what} {name[:80]}: {why}")
             return False
-        if not self._dry:
-            self._ledger.note(self._source.kind, what, id)
+        self._note(self._source.kind, what, id)
         self.report.taken.append(TakenOver(what, name, note))
         return True
 
@@ -292,7 +290,7 @@ async def look(home: Path, kind: str, path: Path, options: MovingOptions = USUAL
     """What a move would do; nothing is opened for it, and nothing written. Raises EverloopError."""
     from .moving_look import LookingHand
 
-    hand = LookingHand(home, SettingsEditor(home, os.environ))
+    hand = LookingHand(home, SettingsEditor(home, os.environ), kind)
     with closing(source_for(home, kind, path)) as source:
         return await Mover(source, ImportLedger(home), hand, _silent, options).move()
 

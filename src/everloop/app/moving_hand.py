@@ -18,7 +18,6 @@ from ..core.people import OWNER, Role
 from ..errors import FileTooLarge, HomeError, NoRoom
 from ..files.attachments import Attachments
 from ..memory.book import MemoryBook
-from ..memory.views import LONGEST
 from ..moving.values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignSource, ForeignText
 from ..ports.audit import line_of
 from ..ports.conversation import ResumeThread
@@ -31,7 +30,17 @@ from ..settings import workspace_of
 from ..settings.editor import Edition, SettingsEditor
 from .files import open_storage
 from .moving import SET_ASIDE
-from .moving_look import DIFFERS, changes_of, difference, hindrance, is_someones, standing
+from .moving_look import (
+    DIRECT,
+    changes_of,
+    difference,
+    fields_of,
+    hindrance,
+    is_someones,
+    skill_at,
+    standing,
+    too_long,
+)
 from .moving_memory import joined
 from .moving_settings import ForeignSetting
 from .opening import OpenHome, opened_home
@@ -40,7 +49,6 @@ from .schedules import ScheduleWords, schedules_in
 from .settings_writing import write_noted
 
 LARGEST_FILE = 50_000_000
-DIRECT = "cli:direct"
 BY_HAND = Asker(OWNER, Role.OWNER, DIRECT, by_hand=True)
 HAS_KEY = "there is another key in the vault already, which stays"
 HAS_SECRET = "the vault holds another {name} already, which stays: everloop secrets forget {name}, then run this again"
@@ -104,8 +112,8 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         else:
             fresh = [each for each in lines.split("\n\n") if each.strip() and each not in current]
             new = "\n\n".join(filter(None, (current.strip(), *fresh))) + "\n"
-        if len(new.encode()) > LONGEST[name]:
-            return f"{name} would have more than {LONGEST[name]:,} bytes: shorten theirs, then run this again"
+        if why := too_long(name, new):
+            return why
         if new.strip() != current.strip():
             await self.book_of_memory.edit(OWNER, OWNER, name, new, current)
         return ""
@@ -118,12 +126,9 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         return await asyncio.to_thread(_copy_skill, found, workspace / SET_ASIDE.format(kind=self.source.kind))
 
     async def job(self, found: ForeignJob) -> str:
-        fields = {"when": found.when, "text": found.text, "name": found.name, "session": found.session or DIRECT}
-        if found.zone:
-            fields["zone"] = found.zone
         key = f"import:{self.source.kind}:{found.id}"
         paused = not (self.enable and found.enabled)
-        await self.schedules.desk.create(BY_HAND, fields, key, paused=paused)
+        await self.schedules.desk.create(BY_HAND, fields_of(found), key, paused=paused)
         return ""
 
     async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
@@ -198,13 +203,9 @@ def _copy(found: ForeignText, workspace: Path) -> str:
 
 def _copy_skill(found: ForeignSkill, folder: Path) -> str:
     """To be installed by its owner, who is shown then what it asks for. Raises MailRefused, HomeError."""
-    from ..memory.skills.install import from_folder
-
-    fetched = from_folder(found.folder)
-    target = folder / fetched.skill.name
-    if target.exists() or target.is_symlink():
-        same = target.is_dir() and from_folder(target).pin.tree == fetched.pin.tree
-        return "" if same else DIFFERS.format(name=f"skill {fetched.skill.name}")
+    fetched, target, why = skill_at(found, folder)
+    if why is not None:
+        return why
     draft = folder / f".{fetched.skill.name}.{secrets.token_hex(4)}"
     try:
         for name, file in fetched.tree.items():

@@ -2,20 +2,30 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ..core.people import OWNER
 from ..errors import SettingsError
+from ..memory.skills.install import FetchedSkill, from_folder
+from ..memory.views import LONGEST
 from ..moving.values import ForeignConversation, ForeignJob, ForeignSkill, ForeignText
+from ..ports.schedules import Schedule
+from ..runtime.schedule_desk import drafted
 from ..settings import workspace_of
 from ..settings.edit import SettingChange, spelled
 from ..settings.editor import Edition, SettingsEditor
+from ..store.schedule import next_due, next_ones
 from ..tools.bootstrap import FILES
+from .moving import SET_ASIDE
 from .moving_settings import ForeignSetting
+from .schedules import rules_of
 
+DIRECT = "cli:direct"
 IS_SET = "it is set here already, and stays as it is"
 DIFFERS = "there is another {name} already, which stays as it is; theirs is not copied"
 
@@ -25,24 +35,32 @@ class LookingHand:
 
     writes = False
 
-    def __init__(self, home: Path, book: SettingsEditor) -> None:
+    def __init__(self, home: Path, book: SettingsEditor, kind: str) -> None:
         """Raises SettingsError."""
+        settings = book.read().settings
         self._book = book
-        self._workspace = workspace_of(book.read().settings, home)
+        self._kind = kind
+        self._rules = rules_of(settings)
+        self._workspace = workspace_of(settings, home)
 
     async def conversation(self, found: ForeignConversation, thread: str) -> str:
         return ""
 
     async def memory(self, name: str, lines: str) -> str:
-        return ""
+        return too_long(name, lines)
 
     async def text(self, found: ForeignText) -> str:
         return await asyncio.to_thread(_look, found, self._workspace)
 
     async def skill(self, found: ForeignSkill) -> str:
-        return ""
+        folder = self._workspace / SET_ASIDE.format(kind=self._kind)
+        return (await asyncio.to_thread(skill_at, found, folder))[2] or ""
 
     async def job(self, found: ForeignJob) -> str:
+        begun = Schedule(
+            id="", owner=OWNER, name="", does="turn", text="", session=found.session, zone=self._rules.zone
+        )
+        drafted(begun, fields_of(found), rules=self._rules, times=_Times(), now=time.time())
         return ""
 
     async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
@@ -52,6 +70,38 @@ class LookingHand:
 
     async def end(self, counts: Mapping[str, int]) -> None:
         pass
+
+
+class _Times:
+    """As the store tells them, which stays shut."""
+
+    def next_times(self, rule: str, first: float, count: int) -> list[float]:
+        return next_ones(rule, first, count)
+
+    def first_time(self, rule: str, after: float) -> float:
+        return next_due(rule, after, after) or after
+
+
+def fields_of(found: ForeignJob) -> dict[str, Any]:
+    fields = {"when": found.when, "text": found.text, "name": found.name, "session": found.session or DIRECT}
+    return {**fields, "zone": found.zone} if found.zone else fields
+
+
+def too_long(name: str, text: str) -> str:
+    """Why a memory cannot be so; "" where it can."""
+    if len(text.encode()) <= LONGEST[name]:
+        return ""
+    return f"{name} would have more than {LONGEST[name]:,} bytes: shorten theirs, then run this again"
+
+
+def skill_at(found: ForeignSkill, folder: Path) -> tuple[FetchedSkill, Path, str | None]:
+    """Where it goes, and why it stays ("": it is there already), None where it can be copied. Raises MailRefused."""
+    fetched = from_folder(found.folder)
+    target = folder / fetched.skill.name
+    if not target.exists() and not target.is_symlink():
+        return fetched, target, None
+    same = target.is_dir() and from_folder(target).pin.tree == fetched.pin.tree
+    return fetched, target, "" if same else DIFFERS.format(name=f"skill {fetched.skill.name}")
 
 
 def _look(found: ForeignText, workspace: Path) -> str:

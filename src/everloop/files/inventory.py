@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator
 from pathlib import Path
 
 from ..ports import FileRecords, FileShelves, KeptFile, Removal
+from ..ports.backup import StoreCopies
 from .folder import HALF_WRITTEN, folders_in, held, plain_in, sweep
 from .names import SHORTEST, folder_of
 
@@ -77,6 +78,26 @@ class RecordedShelves:
                 if folder_of(owner) == file.owner:
                     await self._records.forget_file(owner, file.ref)
             yield file
+
+
+class SharedShelves:
+    """FileShelves in a bucket. As long as this home is a restored copy that nobody has adopted, the bucket is the
+    original's, which names what the copy does not know: so nothing is removed there."""
+
+    def __init__(self, shelves: FileShelves, copies: StoreCopies) -> None:
+        self._shelves = shelves
+        self._copies = copies
+
+    async def files(self) -> list[KeptFile]:
+        return await self._shelves.files()
+
+    async def beginning(self, digits: Collection[str]) -> list[KeptFile]:
+        return await self._shelves.beginning(digits)
+
+    async def remove(self, files: Iterable[KeptFile], before: float) -> AsyncIterator[KeptFile]:
+        if await self._copies.restored() is None:
+            async for file in self._shelves.remove(files, before):
+                yield file
 
 
 async def unused(shelves: FileShelves, store: Removal) -> list[KeptFile]:

@@ -61,6 +61,14 @@ class ScheduleRules(Struct, frozen=True):
     least: float = 60.0
 
 
+class ScheduleTimes(Protocol):
+    """The times of a rule. Raises BadSchedule."""
+
+    def next_times(self, rule: str, first: float, count: int) -> list[float]: ...
+
+    def first_time(self, rule: str, after: float) -> float: ...
+
+
 class ScheduleStore(Schedules, Firing, Archive, Log, Protocol):
     """What it asks of the store."""
 
@@ -198,44 +206,13 @@ class ScheduleDesk:
 
     async def _with(self, schedule: Schedule, fields: Mapping[str, Any], asker: Asker) -> tuple[Schedule, float | None]:
         """With these fields in place of its own, and its next time. Raises MailRefused."""
-        _check_names(fields)
-        plain = {name: value for name, value in fields.items() if name not in ("when", "until", "zone")}
-        schedule = structs.replace(schedule, **plain, by_hand=asker.by_hand and asker.person == schedule.owner)
-        if zone := fields.get("zone"):
-            schedule = structs.replace(schedule, zone=zone_named(str(zone)).key)
-        when: When | None = None
-        if "when" in fields or "zone" in fields:
-            when = when_of(str(fields.get("when", schedule.when)), schedule.zone, self._clock.now())
-            schedule = structs.replace(schedule, when=when.said, rule=when.rule, hook=when.hook)
-        if "until" in fields:
-            until = str(fields["until"] or "")
-            ends = moment_of(until, schedule.zone, self._clock.now()) if until else 0.0
-            schedule = structs.replace(schedule, until=ends)
-        schedule = _named(schedule)
-        _check(schedule)
+        schedule, due = drafted(schedule, fields, rules=self._rules(), times=self._store, now=self._clock.now())
+        schedule = structs.replace(schedule, by_hand=asker.by_hand and asker.person == schedule.owner)
         _check_asked(asker, schedule)
-        schedule = await self._at_its_place(schedule, asker)
-        due = self._due(schedule, when)
-        self._check_pace(schedule, due)
-        return schedule, due
+        return await self._at_its_place(schedule, asker), due
 
-    def _due(self, schedule: Schedule, when: When | None = None) -> float | None:
-        """Its next time from now on; None where no clock has it run. Raises BadSchedule."""
-        if schedule.hook:
-            return None
-        when = when or when_of(schedule.when, schedule.zone, self._clock.now())
-        return when.first if when.first is not None else self._store.first_time(when.rule, self._clock.now())
-
-    def _check_pace(self, schedule: Schedule, due: float | None) -> None:
-        """Raises MailRefused."""
-        if due is None or not schedule.rule:
-            return
-        rules = self._rules()
-        least = rules.least_between_turns if schedule.does == "turn" and not schedule.polls else rules.least
-        times = self._store.next_times(schedule.rule, due, LOOKED_AT)
-        if any(later - earlier < least for earlier, later in pairwise(times)):
-            kind = "turns" if least == rules.least_between_turns else "times"
-            raise MailRefused(f"that is too often: at least {least:g} seconds lie between two {kind} of a schedule")
+    def _due(self, schedule: Schedule) -> float | None:
+        return _first(schedule, None, self._store, self._clock.now())
 
     async def _at_its_place(self, schedule: Schedule, asker: Asker) -> Schedule:
         """Where it answers has to be a conversation of theirs, or the one in which they speak. Raises MailRefused."""
@@ -254,6 +231,49 @@ class ScheduleDesk:
         if is_chat(row.owner) and (schedule.session == asker.session or schedule.principal == row.owner):
             return structs.replace(schedule, principal=row.owner)
         raise MailRefused(f"there is no conversation {schedule.session[:80]!r} of yours")
+
+
+def drafted(
+    schedule: Schedule, fields: Mapping[str, Any], *, rules: ScheduleRules, times: ScheduleTimes, now: float
+) -> tuple[Schedule, float | None]:
+    """A schedule with these fields in place of its own, and its next time: as far as it can be said without knowing who
+    asks, and which conversations there are. Raises MailRefused."""
+    _check_names(fields)
+    plain = {name: value for name, value in fields.items() if name not in ("when", "until", "zone")}
+    schedule = structs.replace(schedule, **plain)
+    if zone := fields.get("zone"):
+        schedule = structs.replace(schedule, zone=zone_named(str(zone)).key)
+    when: When | None = None
+    if "when" in fields or "zone" in fields:
+        when = when_of(str(fields.get("when", schedule.when)), schedule.zone, now)
+        schedule = structs.replace(schedule, when=when.said, rule=when.rule, hook=when.hook)
+    if "until" in fields:
+        until = str(fields["until"] or "")
+        schedule = structs.replace(schedule, until=moment_of(until, schedule.zone, now) if until else 0.0)
+    schedule = _named(schedule)
+    _check(schedule)
+    due = _first(schedule, when, times, now)
+    _check_pace(schedule, due, rules, times)
+    return schedule, due
+
+
+def _first(schedule: Schedule, when: When | None, times: ScheduleTimes, now: float) -> float | None:
+    """Its next time from now on; None where no clock has it run. Raises BadSchedule."""
+    if schedule.hook:
+        return None
+    when = when or when_of(schedule.when, schedule.zone, now)
+    return when.first if when.first is not None else times.first_time(when.rule, now)
+
+
+def _check_pace(schedule: Schedule, due: float | None, rules: ScheduleRules, times: ScheduleTimes) -> None:
+    """Raises MailRefused."""
+    if due is None or not schedule.rule:
+        return
+    least = rules.least_between_turns if schedule.does == "turn" and not schedule.polls else rules.least
+    following = times.next_times(schedule.rule, due, LOOKED_AT)
+    if any(later - earlier < least for earlier, later in pairwise(following)):
+        kind = "turns" if least == rules.least_between_turns else "times"
+        raise MailRefused(f"that is too often: at least {least:g} seconds lie between two {kind} of a schedule")
 
 
 def _check_asked(asker: Asker, schedule: Schedule) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from everloop.app.doctor.backups import MAKE, look_at_backups
+from everloop.app.doctor.backups import MAKE, judged, look_at_backups
 from everloop.app.doctor.check import Patient
+from everloop.backup.listing import BackupFile
 from everloop.net.trusted import TrustedHttp
 from everloop.settings import Settings
 from everloop.settings.shape import BackupSection
@@ -32,6 +33,13 @@ async def test_what_is_overdue_is_found(tmp_path: Path, every: str, days: int | 
     settings = Settings(backup=BackupSection(every=every))
     (finding,) = await look_at_backups(Patient(home=tmp_path, environ={}, settings=settings, http=TrustedHttp))
     assert (finding.verdict, finding.todo) == found
+
+
+@pytest.mark.parametrize(("ahead", "verdict"), [(0, "ok"), (30, "broken")])
+def test_a_clock_that_was_ahead_is_found(ahead: int, verdict: str, tmp_path: Path):
+    last = BackupFile(tmp_path / "everloop-20261201-000000.tar.gz", time.time() + ahead * 86_400, 1, False)
+    (finding,) = judged(last, "daily", time.time())
+    assert finding.verdict == verdict
 
 
 async def test_a_folder_that_is_none_is_found(tmp_path: Path):

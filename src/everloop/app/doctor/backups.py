@@ -13,6 +13,7 @@ from .check import Check, Patient, advice, aside, broken, fine, many, why_unwrit
 
 DAYS = {"daily": 1, "weekly": 7}
 LATE = 1.5  # of the time between two
+PLAN = "Have the next one planned anew: everloop backup schedule {every}; then everloop backup create"
 MAKE = "Make one now with `everloop backup create`, and see in `everloop logs` why the gateway made none"
 
 
@@ -28,9 +29,16 @@ async def look_at_backups(patient: Patient) -> Sequence[Diagnosis]:
         return [broken(f"the backups cannot be written: {why}", "Set backup.folder to a folder that can be written")]
     if last is None:
         return [advice(f"backups are to be made {chosen.every}, and there is none yet", MAKE)]
-    days = (time.time() - last.made) / 86_400
-    if days > DAYS[chosen.every] * LATE:
-        return [broken(f"the last backup is {many(int(days), 'day')} old, and one is due {chosen.every}", MAKE)]
+    return judged(last, chosen.every, time.time())
+
+
+def judged(last: BackupFile, every: str, now: float) -> Sequence[Diagnosis]:
+    days = (now - last.made) / 86_400
+    if days > DAYS[every] * LATE:
+        return [broken(f"the last backup is {many(int(days), 'day')} old, and one is due {every}", MAKE)]
+    if days < -1:
+        what = f"{last.name} was made by a clock that was {many(int(-days), 'day')} ahead, and puts off those after it"
+        return [broken(what, PLAN.format(every=every))]
     return fine(f"the last backup is {last.name}")
 
 
