@@ -81,7 +81,7 @@ class House:
     @cached_property
     def ports(self) -> dict[str, tuple[int, int]]:
         """The Protocols of the rooms: how many methods they have of their own, and with those that they inherit."""
-        trees = [tree for file, tree in self.trees.items() if self.place(file) in ("core", "ports")]
+        trees = [tree for file, tree in self.trees.items() if self.place(file) in ROOMS]
         nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
         bases = {node.name: [ast.unparse(base) for base in node.bases] for node in nodes}
         own = {node.name: sum(isinstance(each, _METHOD) for each in node.body) for node in nodes}

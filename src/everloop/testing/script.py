@@ -173,12 +173,12 @@ class Shown(Struct, frozen=True):
         return step_of(self.messages)
 
 
-class _Spoken(Protocol):
+class _SpokenMessage(Protocol):
     @property
     def role(self) -> str: ...
 
 
-def step_of(messages: Sequence[_Spoken]) -> int:
+def step_of(messages: Sequence[_SpokenMessage]) -> int:
     """How many assistant messages there are since the last user message."""
     step = 0
     for message in reversed(messages):
