@@ -26,9 +26,10 @@ import msgspec
 from msgspec import Struct
 
 from ..core.message import Message
-from ..core.prompt import Delta, Finish, Prompt, Reply, Usage
+from ..core.prompt import Finish, Prompt, Usage
 from ..core.tool import ToolCall
 from ..errors import BadRequest, ProviderError
+from ..ports.provider import Delta, Reply
 
 
 class Say(Struct, frozen=True):
