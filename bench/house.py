@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOMS = {
     "errors", "core", "ports", "readings", "runtime", "net", "providers", "tools", "memory", "store", "bus", "files",
-    "channels", "gateway", "testing", "telemetry",
+    "channels", "gateway", "testing", "telemetry", "moving", "backup",
 }  # fmt: skip
 EVENTS = {  # when they were told apart by their names
     "taken", "thinking_started", "stream_start", "stream_chunk", "stream_end", "metrics", "compacting", "compacted",
