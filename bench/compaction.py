@@ -27,9 +27,10 @@ from msgspec import Struct
 import everloop
 from everloop.core.log import Compacted
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript
+from everloop.core.prompt import Prompt, Transcript
 from everloop.core.tool import ToolSpec
 from everloop.ports import Store
+from everloop.ports.provider import Delta, Reply
 from everloop.ports.tools import CallContext
 from everloop.readings.recall import ENTRIES, RECALLED, asked_for, room_for, told_again
 from everloop.testing import Call, Line, Say, ScriptedModel, Shown

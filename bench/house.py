@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOMS = {
     "errors", "core", "ports", "readings", "runtime", "net", "providers", "tools", "memory", "store", "bus", "files",
-    "channels", "gateway", "testing", "telemetry",
+    "channels", "gateway", "testing", "telemetry", "moving", "backup",
 }  # fmt: skip
 EVENTS = {  # when they were told apart by their names
     "taken", "thinking_started", "stream_start", "stream_chunk", "stream_end", "metrics", "compacting", "compacted",
@@ -82,7 +82,7 @@ class House:
     @cached_property
     def ports(self) -> dict[str, tuple[int, int]]:
         """The Protocols of the rooms: how many methods they have of their own, and with those that they inherit."""
-        trees = [tree for file, tree in self.trees.items() if self.place(file) in ("core", "ports")]
+        trees = [tree for file, tree in self.trees.items() if self.place(file) in ROOMS]
         nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
         bases = {node.name: [ast.unparse(base) for base in node.bases] for node in nodes}
         own = {node.name: sum(isinstance(each, _METHOD) for each in node.body) for node in nodes}

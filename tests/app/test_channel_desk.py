@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from everloop.app.channel_desk import open_channel_desk
+from everloop.app.channel_status import ChannelStatus
+from everloop.app.listening import unopened_lease_of
 from everloop.app.records import open_records
 from everloop.app.secrets import keep_secret, kept_secrets
 from everloop.errors import EverloopError
 from everloop.ports.channel import Probed
+from everloop.settings import load
 from tests.channels.parrot import TOKEN, Cage, plugged_in
 
 FILE = "[channels.parrot]\n"
@@ -135,3 +138,12 @@ async def test_who_writes_into_the_file_meanwhile_loses_nothing(tmp_path: Path, 
     async with open_channel_desk(tmp_path) as desk:
         await desk.add("parrot", {"url": cage.url, "token": TOKEN})
     assert text_of(tmp_path).startswith("# my file\n[gateway]\nport = 1 # mine\n")
+
+
+async def test_one_that_somebody_is_about_to_say_is_wrong_is_told_by_its_settings(tmp_path: Path):
+    (tmp_path / "config.toml").write_text("[channels]\nwebhook = 3\n")
+    async with open_records(tmp_path) as records:
+        await records.store.hold(unopened_lease_of("webhook"), 30)  # of which nothing is said yet
+        status = ChannelStatus(tmp_path, records.store, records.vault)
+        rows = {each.name: each for each in await status.rows(load(tmp_path, {}))}
+    assert (rows["webhook"].state, "must be a table of settings" in rows["webhook"].why) == ("wrong", True)

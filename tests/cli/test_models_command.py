@@ -19,10 +19,11 @@ from tests.providers.speech_server import SpeechServer
 from everloop.app.trial import fault_of_call
 from everloop.cli.keys import log_in
 from everloop.cli.terminal import Terminal
-from everloop.core.prompt import Reply, Usage
+from everloop.core.prompt import Usage
 from everloop.core.tool import ToolCall
 from everloop.errors import KeyRefused, LoginDenied
 from everloop.net.trusted import TrustedHttp
+from everloop.ports.provider import Reply
 from everloop.providers.logins.openai_codex import CodexLogin
 from everloop.testing import Call, Fail, Say, Spend
 

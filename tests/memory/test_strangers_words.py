@@ -6,12 +6,13 @@ import pytest
 
 from everloop.core.message import Text
 from everloop.core.people import chat_of
-from everloop.core.prompt import Brought, Reply
+from everloop.core.prompt import Brought
 from everloop.core.tool import ToolCall
 from everloop.memory.extraction import SavedFact, SavedMemory, Unusable, prompt_for, read_answer
 from everloop.memory.learning import NOTES, MemoryState, change_for, history_text, learned
 from everloop.memory.material import Excerpt, own_words
 from everloop.ports.memory import HISTORY, MEMORY, Fact, FactSource, MemoryChange, MemoryDocument
+from everloop.ports.provider import Reply
 
 from .makers import answer, excerpt_of, page, person
 

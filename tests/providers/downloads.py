@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from everloop.core.prompt import Delta, Prompt, Reply, Usage
+from everloop.core.prompt import Prompt, Usage
 from everloop.errors import HostUnreachable
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.embedded import Download, Weights
 from everloop.providers.embedded.engine import Show
 from everloop.providers.models import ResolvedModel, in_process

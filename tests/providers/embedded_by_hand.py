@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript
+from everloop.core.prompt import Prompt, Transcript
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.embedded import WEIGHTS, EmbeddedProvider
 from everloop.tools.files import workspace_tools
 

@@ -9,7 +9,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from everloop.core.message import Media, Message, Opaque, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
 from everloop.errors import (
     BadRequest,
@@ -21,6 +21,7 @@ from everloop.errors import (
     StreamCut,
     UnknownModel,
 )
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.dialects.anthropic_messages import decoder as Decoder
 from everloop.providers.dialects.anthropic_messages import encode, error_from, headers, path
 from everloop.providers.dialects.quirks import Quirks

@@ -12,8 +12,9 @@ import msgspec
 import pytest
 
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Prompt, Reply, Transcript
+from everloop.core.prompt import Prompt, Transcript
 from everloop.core.tool import ToolCall, ToolSpec
+from everloop.ports.provider import Reply
 from everloop.providers.dialects.anthropic_messages import decoder as Decoder
 from everloop.providers.dialects.anthropic_messages import encode
 from everloop.providers.dialects.quirks import Quirks

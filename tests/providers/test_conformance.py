@@ -14,8 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.errors import ContextOverflow, HostFailed, KeyRefused, ProviderError, RateLimited, StreamCut
+from everloop.ports.provider import Delta, Reply
 from everloop.providers import dialects
 from everloop.providers.dialects.quirks import Quirks
 

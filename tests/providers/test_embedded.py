@@ -22,11 +22,12 @@ from everloop.bus.local import LocalBus
 from everloop.core.briefing import Briefing
 from everloop.core.decide import Rules
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Section, Transcript, Usage
+from everloop.core.prompt import Prompt, Section, Transcript, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
 from everloop.errors import BadRequest, ContextOverflow, ModelMissing
 from everloop.files.folder import Folder
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.embedded import BETTER, NOTICE, WEIGHTS, EmbeddedProvider, fetch
 from everloop.providers.embedded.profile import render_prefix
 from everloop.providers.models import in_process

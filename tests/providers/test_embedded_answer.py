@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.message import Message, said
-from everloop.core.prompt import Reply, Usage
+from everloop.core.prompt import Usage
 from everloop.core.tool import ToolCall, ToolSpec
+from everloop.ports.provider import Reply
 from everloop.providers.embedded.answer import AnswerParser, JsonText, spell_call, spell_reply
 from everloop.providers.embedded.grammar import grammar_of
 from everloop.providers.embedded.profile import cap, compact_prompt, render_messages

@@ -12,10 +12,11 @@ from everloop.app.tools import ESSENTIAL, build_tools
 from everloop.bus.local import LocalBus
 from everloop.core.message import Message, said
 from everloop.core.people import Role
-from everloop.core.prompt import Prompt, Reply, Transcript
+from everloop.core.prompt import Prompt, Transcript
 from everloop.core.tool import ToolCall, problems_of
 from everloop.errors import ToolError
 from everloop.files.folder import Folder
+from everloop.ports.provider import Reply
 from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.providers.embedded.codec import Codec, Memory, today
 from everloop.providers.embedded.grammar import grammar_of

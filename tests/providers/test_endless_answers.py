@@ -10,9 +10,10 @@ import pytest
 from aiohttp import web
 
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript
+from everloop.core.prompt import Prompt, Transcript
 from everloop.core.tool import ToolCall
 from everloop.errors import AnswerOversized, AnswerTimeout, HostTimeout, ProviderError
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.dialects import anthropic_messages, gemini, openai_chat, openai_responses
 from everloop.providers.dialects.sse import MOST_BYTES as MOST_OF_A_LINE
 from everloop.providers.host import HostProvider

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
 from everloop.errors import BadRequest, ContextOverflow, HostFailed, KeyRefused, RateLimited, StreamCut, UnknownModel
+from everloop.ports.provider import Delta, Reply
 from everloop.providers import dialects
 from everloop.providers.dialects.gemini import decoder as Decoder
 from everloop.providers.dialects.gemini import encode, error_from, headers, path

@@ -15,9 +15,10 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
 from everloop.errors import ContextOverflow, HostFailed, KeyRefused, RateLimited
+from everloop.ports.provider import Reply
 from everloop.providers import dialects
 from everloop.providers.dialects import gemini
 from everloop.providers.dialects.quirks import Quirks

@@ -7,8 +7,9 @@ from tests.ports import free_port
 from tests.providers.hosts import cut, never, stream
 
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.errors import BadRequest, HostFailed, HostTimeout, HostUnreachable, KeyRefused, RateLimited, StreamCut
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.dialects import openai_chat
 from everloop.providers.host import HostProvider
 

@@ -21,10 +21,11 @@ import pytest
 from msgspec.structs import replace
 
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec, problems_of
 from everloop.errors import BadRequest, ContextOverflow, KeyRefused, NoVision
 from everloop.net.trusted import TrustedHttp
+from everloop.ports.provider import Delta, Reply
 from everloop.providers import dialects
 from everloop.providers.catalog import HOSTS
 from everloop.providers.choose import Choice

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.errors import ModelMissing, RateLimited
-from everloop.ports.provider import ModelLimits
+from everloop.ports.provider import Delta, ModelLimits, Reply
 from everloop.providers.keys import Keys
 from everloop.providers.models import ModelResolver, ResolvedModel, given, in_process
 from everloop.providers.prices import Price, Prices

@@ -5,8 +5,9 @@ from typing import get_args
 import pytest
 
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript
+from everloop.core.prompt import Prompt, Transcript
 from everloop.errors import BadRequest, ContextOverflow, HostFailed, KeyRefused, NoVision, RateLimited, UnknownModel
+from everloop.ports.provider import Delta, Reply
 from everloop.providers import dialects
 from everloop.providers.dialects.refusals import error_from, error_in_stream
 from everloop.providers.router import Candidate

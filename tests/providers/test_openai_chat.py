@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everloop.core.message import Message, Opaque, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
 from everloop.errors import (
     BadRequest,
@@ -19,6 +19,7 @@ from everloop.errors import (
     StreamCut,
     UnknownModel,
 )
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.dialects.openai_chat import decoder as Decoder
 from everloop.providers.dialects.openai_chat import encode, error_from
 from everloop.providers.dialects.quirks import Quirks

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from everloop.core.message import Media, Message, Opaque, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
 from everloop.errors import BadRequest, ContextOverflow, HostFailed, KeyRefused, ProviderError, RateLimited, StreamCut
+from everloop.ports.provider import Delta, Reply
 from everloop.providers.dialects.call_pieces import short_id
 from everloop.providers.dialects.openai_responses import decoder as Decoder
 from everloop.providers.dialects.openai_responses import encode, error_from, headers, path

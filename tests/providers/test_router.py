@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from everloop.core.message import Media, Message, Text, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.errors import (
     AnswerOversized,
     AnswerTimeout,
@@ -30,7 +30,7 @@ from everloop.errors import (
     StreamCut,
     UnknownModel,
 )
-from everloop.ports.provider import ModelLimits
+from everloop.ports.provider import Delta, ModelLimits, Reply
 from everloop.providers.router import Candidate, Router
 from everloop.testing import Call, Fail, Line, Say, ScriptedModel, Spend, Think
 

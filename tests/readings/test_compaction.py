@@ -21,12 +21,12 @@ from everloop.core.log import (
 )
 from everloop.core.mail import Mail, Stop
 from everloop.core.message import Message, said
-from everloop.core.prompt import Reply, Section, Usage
+from everloop.core.prompt import Section, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import FileChange, ToolCall
 from everloop.core.wording import DETAILS, FENCE, HEAD, STRANGER, rendered
 from everloop.errors import ModelMissing, ProviderError
-from everloop.ports.provider import ModelLimits
+from everloop.ports.provider import ModelLimits, Reply
 from everloop.readings.compaction import (
     AGENT,
     FAILED,

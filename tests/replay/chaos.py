@@ -19,7 +19,7 @@ from everloop.core.log import Entry
 from everloop.core.mail import Address, Choose, ChoosePersona, Decision, Inbound, Letter, Said, Stop
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.prompt import Delta, Prompt, Reply, Section, Usage
+from everloop.core.prompt import Prompt, Section, Usage
 from everloop.core.thread import Thread
 from everloop.core.tool import Effect, FileChange, Risk, ToolCall, ToolSpec
 from everloop.core.turn import Finished
@@ -27,6 +27,7 @@ from everloop.errors import ContextOverflow, KeyRefused, ProviderError, RateLimi
 from everloop.files.folder import Folder
 from everloop.files.pictures import fit
 from everloop.ports.permission import Grant
+from everloop.ports.provider import Delta, Reply
 from everloop.ports.tools import CallContext, Shown, Tool
 from everloop.readings.definitions import definition_of
 from everloop.runtime.book import Book

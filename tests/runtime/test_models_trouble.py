@@ -12,8 +12,8 @@ from aiohttp import web
 
 import everloop
 from everloop.app.records import open_records
-from everloop.core.prompt import Reply
 from everloop.errors import ContextOverflow, HostFailed, ModelMissing, TurnFailed
+from everloop.ports.provider import Reply
 from everloop.providers.catalog import HOSTS
 from everloop.providers.logins import kept_as
 from everloop.providers.logins.tokens import LoginTokens

@@ -7,9 +7,10 @@ import pytest
 
 import everloop
 from everloop.core.people import Role
-from everloop.core.prompt import Delta, Prompt, Reply, Usage
+from everloop.core.prompt import Prompt, Usage
 from everloop.errors import ModelMissing
 from everloop.ports.budgets import Limit
+from everloop.ports.provider import Delta, Reply
 from everloop.ports.tools import CallContext
 from everloop.runtime.budgets import BudgetControl
 from everloop.runtime.people import KnownPeople

@@ -13,13 +13,14 @@ from everloop.core.log import Entry, ModelCalled, ModelSaid, UserSaid
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.people import Role
-from everloop.core.prompt import Prompt, Reply, Usage
+from everloop.core.prompt import Prompt, Usage
 from everloop.core.tool import ToolCall
 from everloop.memory.consolidation import Consolidation
 from everloop.memory.planning import ConsolidationPlanner, PlanningRules
 from everloop.ports import Store
 from everloop.ports.memory import HISTORY, MEMORY
 from everloop.ports.memory_model import MemoryAnswer
+from everloop.ports.provider import Reply
 from everloop.ports.rows import Commit, Lease, Spent
 from everloop.runtime.clock import MACHINE
 from everloop.runtime.people import KnownPeople

@@ -325,7 +325,8 @@ async def test_whatever_is_reserved_charged_lost_and_begun_anew_the_sums_are_rig
 
 DRIVEN = """
 import asyncio, os, signal, sys
-from everloop.core.prompt import Reply, Usage
+from everloop.core.prompt import Usage
+from everloop.ports.provider import Reply
 from everloop.core.people import Role
 import everloop
 

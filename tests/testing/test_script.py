@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from everloop.core.message import Message, said
-from everloop.core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from everloop.core.prompt import Prompt, Transcript, Usage
 from everloop.core.tool import ToolCall, ToolSpec
 from everloop.errors import BadRequest, RateLimited, StreamCut
 from everloop.ports import Provider
+from everloop.ports.provider import Delta, Reply
 from everloop.testing import (
     Call,
     Calls,

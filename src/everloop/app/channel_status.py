@@ -83,7 +83,8 @@ class ChannelStatus:
         table = table_of(settings, name)
         if table is None or is_off(table):
             return ("unset" if table is None else "off"), "", 0.0
-        if told := held.get(unopened_lease_of(name)):
+        told = held.get(unopened_lease_of(name))
+        if told and told.state == "wrong":  # whoever is about to say so has the lease already, and has not said why
             return told.state, told.why, told.since
         if name in wrong:
             return "wrong", wrong[name], 0.0

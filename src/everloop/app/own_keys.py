@@ -14,9 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from ..core.people import OWNER
-from ..core.prompt import Delta, Prompt, Reply
+from ..core.prompt import Prompt
 from ..errors import EverloopError, KeyRefused, MailRefused, ModelMissing, OutOfCredit, OwnKeyRefused, VaultLocked
 from ..ports import Provider, Vault
+from ..ports.provider import Delta, Reply
 from ..ports.vault import OWN_KEY
 from ..providers.catalog import HOSTS
 from ..providers.choose import Choice

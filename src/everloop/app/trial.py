@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from ..core.message import Message, said
 from ..core.people import OWNER, Role
-from ..core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from ..core.prompt import Prompt, Transcript, Usage
 from ..core.tool import ToolSpec, parse_args, problems_of
 from ..errors import ProviderError
 from ..ports import Embedder
+from ..ports.provider import Delta, Reply
 from ..ports.voice import SpeechMaker
 from ..providers.model_limits import longest_answer
 from ..providers.models import ModelResolver, ResolvedModel

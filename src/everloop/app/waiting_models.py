@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from ..core.prompt import Delta, Prompt, Reply
+from ..core.prompt import Prompt
 from ..errors import ModelMissing, ProviderError
-from ..ports.provider import ModelLimits
+from ..ports.provider import Delta, ModelLimits, Reply
 from ..providers.models import ResolvedModel
 from ..runtime.models import Model
 from .presets import HouseModels, Presets, preset_model

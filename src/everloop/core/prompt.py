@@ -4,9 +4,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from .message import Media, Message, Opaque
+from .message import Media, Message
 from .task import Task
-from .tool import ToolCall, ToolSpec
+from .tool import ToolSpec
 
 
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -146,28 +146,6 @@ class Prompt(Struct, frozen=True, gc=False):
 
 
 Finish = Literal["stop", "length", "calls", "refused"]
-
-
-class Reply(Struct, frozen=True, gc=False):
-    """One whole answer of a model."""
-
-    text: str
-    calls: tuple[ToolCall, ...] = ()
-    usage: Usage = Usage()
-    finish: Finish = "stop"
-    model: str = ""
-    reasoning: str = ""
-    opaque: tuple[Opaque, ...] = ()
-    cost: float | None = None  # US dollars, where the price is known
-
-
-class Delta(Struct, frozen=True, gc=False):
-    """What arrived in one network read while an answer streams. A draft: only the committed answer counts."""
-
-    text: str = ""
-    reasoning: str = ""
-    progress: str = ""  # something to show while there is no text yet, such as "reading 40 %"
-    notice: str = ""  # something a person should know, such as that another model is asked
 
 
 class Section(Struct, frozen=True, gc=False):

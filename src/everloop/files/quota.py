@@ -59,7 +59,7 @@ class QuotaFiles:
             return False
 
     @asynccontextmanager
-    async def _room(self, owner: str, quota: int, name: str) -> "AsyncGenerator[_Room]":
+    async def _room(self, owner: str, quota: int, name: str) -> "AsyncGenerator[_FreeRoom]":
         before = self._came[owner]
         used = await self._files.used(owner)
 
@@ -70,7 +70,7 @@ class QuotaFiles:
                     f"{quota:,} bytes (files.quota)"
                 )
 
-        room = _Room(self._coming, owner, check)
+        room = _FreeRoom(self._coming, owner, check)
         try:
             yield room
             self._came[owner] += room.size
@@ -78,7 +78,7 @@ class QuotaFiles:
             self._coming[owner] -= room.size
 
 
-class _Room:
+class _FreeRoom:
     """What one file takes of it, while it comes in."""
 
     def __init__(self, coming: Counter[str], owner: str, check: Callable[[], None]) -> None:
@@ -96,7 +96,7 @@ class _Room:
         self._check()
 
 
-async def _counted(pieces: AsyncIterable[bytes], room: _Room) -> AsyncIterator[bytes]:
+async def _counted(pieces: AsyncIterable[bytes], room: _FreeRoom) -> AsyncIterator[bytes]:
     async for piece in pieces:
         room.take(len(piece))
         yield piece

@@ -59,17 +59,8 @@ class RunningTask(Protocol):
         ...
 
 
-class GatewayAgent(Protocol):
-    """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
-
-    @property
-    def model(self) -> str:
-        """The provider/model that answers where nothing else was chosen."""
-        ...
-
-    async def find_model(self, name: str) -> str:
-        """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
-        ...
+class KnowsPlaces(Protocol):
+    """Which channels there are, and what time it is."""
 
     @property
     def traits(self) -> Mapping[str, Traits]:
@@ -81,46 +72,65 @@ class GatewayAgent(Protocol):
         """The time by which everything is kept; connections and their limits go by real time."""
         ...
 
-    @property
-    def unused(self) -> Sequence[str]:
-        """What is set and does nothing yet, in sentences."""
+
+class FindsModels(Protocol):
+    """By name."""
+
+    async def find_model(self, name: str) -> str:
+        """What a model is found by again, "" being the one of the settings. Raises ModelMissing."""
         ...
 
-    @property
-    def listening(self) -> Sequence[str]:
-        """The names of the channels that are open."""
-        ...
 
-    @property
-    def hooks(self) -> Mapping[str, Sequence[Hook]]:
-        """What the platforms of channels call, by the channel's name."""
-        ...
-
-    @property
-    def store(self) -> GatewayStore: ...
+class EnclosesFiles(Protocol):
+    """Makes the parts of messages that name files."""
 
     @property
     def files(self) -> Files: ...
 
-    def tasks(self) -> Sequence[TaskState]:
-        """What runs for as long as it is open: channels, the scheduler, the exporter of spans, patrols."""
+    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
+        """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
         ...
 
-    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> RunningTask:
-        """Have something of the gateway's run beside everything else; what fails is begun again."""
+    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
+        """As `enclose`, for a file that the owner has already. Raises MailRefused."""
         ...
+
+
+class SignsLinks(Protocol):
+    """To files, which hold for a while."""
+
+    @property
+    def link_seconds(self) -> int:
+        """For how long a signed link to a file holds."""
+        ...
+
+    async def link_key(self) -> bytes | None:
+        """By which links to files are signed; None where the vault is locked."""
+        ...
+
+
+class TakesLetters(Protocol):
+    """Commits what is said, and hears that its answer was shown."""
 
     async def tell(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake its thread, without waiting for what comes of it."""
         ...
 
-    async def put_down(self) -> None:
-        """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
-        ...
-
     async def post(self, inbound: Inbound) -> Receipt:
         """Commit a letter and wake nobody yet: whoever wants to say so first calls `wake` afterwards."""
         ...
+
+    async def acknowledge(self, keys: Sequence[str]) -> None:
+        """Say that these answers have been shown: nobody else needs to."""
+        ...
+
+    def note_shown(self, key: str) -> None:
+        """As `acknowledge`, in no hurry."""
+        ...
+
+
+class FollowsTurns(Protocol):
+    """Begins them, and tells what happens in them."""
 
     async def begin(self, inbound: Inbound) -> tuple[Receipt, Future[Finished]] | None:
         """Commit a letter whose thread rests, in a session that is there and its owner's: its turn begins with the same
@@ -134,13 +144,13 @@ class GatewayAgent(Protocol):
         known. Raises TurnFailed."""
         ...
 
-    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
-        """Keep a file that comes with a message, and make the part that names it. Raises MailRefused."""
+    def events(self, thread: str = "") -> AbstractContextManager[Feed]:
+        """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
         ...
 
-    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
-        """As `enclose`, for a file that the owner has already. Raises MailRefused."""
-        ...
+
+class HearsDecisions(Protocol):
+    """What waits for a person, and what was allowed ahead."""
 
     async def approvals(self, session: str = "") -> Sequence[Approval]:
         """What waits for a person's permission, in one session or in all."""
@@ -161,17 +171,50 @@ class GatewayAgent(Protocol):
         """Take back what was allowed ahead. Raises MailRefused."""
         ...
 
-    async def acknowledge(self, keys: Sequence[str]) -> None:
-        """Say that these answers have been shown: nobody else needs to."""
+
+class RunsTasks(Protocol):
+    """What runs for as long as it is open."""
+
+    def tasks(self) -> Sequence[TaskState]:
+        """What runs for as long as it is open: channels, the scheduler, the exporter of spans, patrols."""
         ...
 
-    def note_shown(self, key: str) -> None:
-        """As `acknowledge`, in no hurry."""
+    def supervise(self, name: str, work: Callable[[], Awaitable[object]]) -> RunningTask:
+        """Have something of the gateway's run beside everything else; what fails is begun again."""
         ...
 
-    def events(self, thread: str = "") -> AbstractContextManager[Feed]:
-        """What happens in one thread, or in all, from now on. A reader that is too slow is cut off."""
+    async def put_down(self) -> None:
+        """End what runs, now: it goes on at the next start, and whoever waits for it is told."""
         ...
+
+
+class GatewayAgent(
+    KnowsPlaces, FindsModels, EnclosesFiles, TakesLetters, FollowsTurns, HearsDecisions, RunsTasks, Protocol
+):
+    """An open everloop. What it raises is an EverloopError, whose text is a sentence for the person."""
+
+    @property
+    def model(self) -> str:
+        """The provider/model that answers where nothing else was chosen."""
+        ...
+
+    @property
+    def unused(self) -> Sequence[str]:
+        """What is set and does nothing yet, in sentences."""
+        ...
+
+    @property
+    def listening(self) -> Sequence[str]:
+        """The names of the channels that are open."""
+        ...
+
+    @property
+    def hooks(self) -> Mapping[str, Sequence[Hook]]:
+        """What the platforms of channels call, by the channel's name."""
+        ...
+
+    @property
+    def store(self) -> GatewayStore: ...
 
 
 class PolledAnswers(Protocol):
@@ -188,34 +231,14 @@ class PolledAnswers(Protocol):
         ...
 
 
-class TurnAgent(Protocol):
+class TurnAgent(KnowsPlaces, FindsModels, EnclosesFiles, TakesLetters, SignsLinks, Protocol):
     """What the doors that take letters over HTTP need."""
 
     @property
     def polled(self) -> PolledAnswers: ...
 
     @property
-    def files(self) -> Files: ...
-
-    @property
-    def link_seconds(self) -> int:
-        """For how long a signed link to a file holds."""
-        ...
-
-    async def link_key(self) -> bytes | None:
-        """By which links to files are signed; None where the vault is locked."""
-        ...
-
-    @property
-    def clock(self) -> Clock: ...
-
-    @property
     def store(self) -> LetterStore: ...
-
-    @property
-    def traits(self) -> Mapping[str, Traits]:
-        """Of every channel that is known here, by its name."""
-        ...
 
     def answering(
         self, inbound: Inbound, again: Again | None = None, admit: Admit | None = None
@@ -235,27 +258,7 @@ class TurnAgent(Protocol):
         """
         ...
 
-    def note_shown(self, key: str) -> None:
-        """Whoever waited has been told."""
-        ...
-
-    async def post(self, inbound: Inbound) -> Receipt:
-        """Commit a letter and wake nobody yet; `answer` or `watch` goes on with it."""
-        ...
-
     def models(self) -> list[str]: ...
-
-    async def find_model(self, name: str) -> str:
-        """Raises ModelMissing."""
-        ...
-
-    async def enclose(self, name: str, data: bytes, owner: str) -> Part:
-        """Raises MailRefused."""
-        ...
-
-    async def enclose_kept(self, name: str, ref: str, owner: str) -> Part:
-        """Raises MailRefused."""
-        ...
 
     async def fetch(self, url: str, limit: int) -> bytes:
         """Raises MailRefused."""
@@ -278,5 +281,3 @@ class McpAgent(TurnAgent, Protocol):
 
     @property
     def direct_tools(self) -> DirectTools: ...
-
-    async def tell(self, inbound: Inbound) -> Receipt: ...

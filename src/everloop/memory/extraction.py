@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from ..core.message import Message, said
-from ..core.prompt import Prompt, Reply, Transcript
+from ..core.prompt import Prompt, Transcript
 from ..core.tool import Effect, ToolSpec
 from ..ports.memory import LEAST, MOST, USUAL, Fact
+from ..ports.provider import Reply
 from .lines import LONGEST, one_line
 from .material import Excerpt
 

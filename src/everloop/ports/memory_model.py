@@ -4,7 +4,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.prompt import Prompt, Reply
+from ..core.prompt import Prompt
+from ..ports.provider import Reply
 from .rows import Spent
 
 

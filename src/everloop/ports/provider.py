@@ -5,7 +5,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..core.prompt import Delta, Prompt, Reply, Usage
+from ..core.message import Opaque
+from ..core.prompt import Finish, Prompt, Usage
+from ..core.tool import ToolCall
 
 
 class ModelLimits(Struct, frozen=True, gc=False):
@@ -13,6 +15,28 @@ class ModelLimits(Struct, frozen=True, gc=False):
 
     window: int | None = None
     output: int | None = None
+
+
+class Reply(Struct, frozen=True, gc=False):
+    """One whole answer of a model."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    finish: Finish = "stop"
+    model: str = ""
+    reasoning: str = ""
+    opaque: tuple[Opaque, ...] = ()
+    cost: float | None = None  # US dollars, where the price is known
+
+
+class Delta(Struct, frozen=True, gc=False):
+    """What arrived in one network read while an answer streams. A draft: only the committed answer counts."""
+
+    text: str = ""
+    reasoning: str = ""
+    progress: str = ""  # something to show while there is no text yet, such as "reading 40 %"
+    notice: str = ""  # something a person should know, such as that another model is asked
 
 
 class Provider(Protocol):

@@ -5,9 +5,10 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from ..core.prompt import Delta, Prompt, Reply
+from ..core.prompt import Prompt
 from ..errors import AnswerOversized, HostHungUp, HostTimeout, KeyRefused, ProviderError, RateLimited, StreamCut
 from ..ports import Http, HttpAnswer
+from ..ports.provider import Delta, Reply
 from ..readings.secrets import SHORTEST, hide_secrets
 from .dialects import Decoder, Dialect, address
 from .dialects.quirks import Quirks

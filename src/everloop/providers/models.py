@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..core.prompt import Reply, Usage
+from ..core.prompt import Usage
 from ..errors import ModelMissing
 from ..ports import Embedder, Http, Provider
-from ..ports.provider import ModelLimits
+from ..ports.provider import ModelLimits, Reply
 from ..ports.voice import SpeechMaker, Transcriber
 from . import dialects
 from .catalog import HOSTS, Host

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from ..core.message import Media
-from ..core.prompt import Delta, Prompt, Reply, Usage
+from ..core.prompt import Prompt, Usage
 from ..errors import NoVision, ProviderError, RateLimited
 from ..ports import Provider
-from ..ports.provider import ModelLimits
+from ..ports.provider import Delta, ModelLimits, Reply
 from .model_limits import longest_answer
 
 _log = logging.getLogger("everloop.router")

@@ -57,7 +57,7 @@ class _Turn:
         return is_answer or self.may_be_answer or (self.is_given and (self.answered.is_set() or now < self.until))
 
 
-class _Place:
+class _ChatPlace:
     """Where a conversation takes place, and how its last letters are replied to. An answer is to the last letter of its
     turn: others may have come meanwhile."""
 
@@ -86,7 +86,7 @@ class Live:
         self._traits = traits
         self._progress = progress
         self._reasoning = reasoning
-        self._places: OrderedDict[str, _Place] = OrderedDict()  # by thread
+        self._places: OrderedDict[str, _ChatPlace] = OrderedDict()  # by thread
         self._turns: dict[str, _Turn] = {}  # that run, by thread
         self._asking: dict[str, int] = {}  # where those began that wait for a person
         self._ended: dict[str, _Turn] = {}  # that have a draft for an answer, by its key
@@ -94,7 +94,7 @@ class Live:
     def note(self, letter: Receipt, address: Address, reply_to: ReplyTo) -> None:
         """A letter has come in."""
         if self._signals or self._previews:
-            place = self._places.setdefault(letter.thread, _Place(address))
+            place = self._places.setdefault(letter.thread, _ChatPlace(address))
             place.letters[letter.id] = reply_to
             while len(place.letters) > LETTERS:
                 del place.letters[next(iter(place.letters))]

@@ -7,11 +7,12 @@ from msgspec import structs
 
 from ..core.overrun import Account
 from ..core.people import OWNER, Role, is_chat
-from ..core.prompt import Delta, Prompt, Reply, Usage
+from ..core.prompt import Prompt, Usage
 from ..errors import Postponed, ProviderError
 from ..ports import Budgets, Clock, People, Provider
 from ..ports.budgets import Bound, Charge, Limit, Spending, next_reset
 from ..ports.memory_model import MemoryAnswer
+from ..ports.provider import Delta, Reply
 from ..ports.rows import Spent
 from .budgets import AllowedCall, BudgetControl, Denied, Payer, charge_for, charge_for_failure
 from .models import Model

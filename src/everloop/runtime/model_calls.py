@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from ..core.decide import WARNING, Rules, used
 from ..core.log import ModelCalled, ModelFailed, ModelSaid
-from ..core.prompt import Delta, Prompt, Reply, Usage
+from ..core.prompt import Prompt, Usage
 from ..core.speakers import unheaded
 from ..core.thread import Thread
 from ..core.tool import ToolCall, ToolSpec
@@ -18,6 +18,7 @@ from ..ports.budgets import Bound, Charge
 from ..ports.events import AnswerBegan, AnswerEnded, AnswerPiece, CallMeasured, TurnBegan, Warned
 from ..ports.failpoint import reach
 from ..ports.memory import FactTeller
+from ..ports.provider import Delta, Reply
 from ..readings.contents import tokens_of
 from ..readings.found_tools import opened
 from ..readings.heartbeat import is_heartbeat, may_become_silence

@@ -12,9 +12,10 @@ from uuid import uuid4
 
 from ..core.message import Message, said
 from ..core.people import OWNER, Role, is_chat
-from ..core.prompt import Delta, Prompt, Reply, Transcript, Usage
+from ..core.prompt import Prompt, Transcript, Usage
 from ..errors import ModelMissing, ProviderError
 from ..ports import People
+from ..ports.provider import Delta, Reply
 from ..ports.rows import Spent
 from ..ports.tools import CallContext
 from .budgets import AllowedCall, BudgetControl, Denied, Payer, charge_for, charge_for_failure

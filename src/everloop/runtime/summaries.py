@@ -10,10 +10,11 @@ from ..core.decide import ROOMY, Rules
 from ..core.gauge import MOST, rough
 from ..core.log import Compacted
 from ..core.message import Message, said, said_in_turn
-from ..core.prompt import Delta, Prompt, Transcript, Usage
+from ..core.prompt import Prompt, Transcript, Usage
 from ..core.thread import Thread
 from ..core.wording import STRANGER, rendered
 from ..errors import OwnKeyRefused, ProviderError
+from ..ports.provider import Delta
 from ..readings.compaction import Plan, facts_of, fitting, gathered, plan, shortened, spelled_out, told_plainly
 from .models import Model, Models
 from .own_keys import AskedProvider

@@ -18,7 +18,7 @@ from msgspec import structs
 from ..core.log import MANY, GaveUp, ModelSaid, UserSaid
 from ..core.message import Message, said
 from ..core.people import Role, is_chat
-from ..core.prompt import Delta, Prompt, Transcript, Usage
+from ..core.prompt import Prompt, Transcript, Usage
 from ..core.turn import Finished
 from ..errors import EverloopError, ProviderError, StoreError
 from ..ports import Archive, Bus, Clock, Jobs, Log, People, Provider
@@ -27,6 +27,7 @@ from ..ports.channel import Traits, traits_of
 from ..ports.conversation import Conversation, GiveTitle, Written
 from ..ports.events import TitleGiven
 from ..ports.jobs import TITLE, Job, JobRow
+from ..ports.provider import Delta
 from ..ports.rows import Spent
 from ..readings.compaction import shortened
 from ..readings.spoken import spoken

@@ -26,9 +26,10 @@ import msgspec
 from msgspec import Struct
 
 from ..core.message import Message
-from ..core.prompt import Delta, Finish, Prompt, Reply, Usage
+from ..core.prompt import Finish, Prompt, Usage
 from ..core.tool import ToolCall
 from ..errors import BadRequest, ProviderError
+from ..ports.provider import Delta, Reply
 
 
 class Say(Struct, frozen=True):
@@ -173,12 +174,12 @@ class Shown(Struct, frozen=True):
         return step_of(self.messages)
 
 
-class _Spoken(Protocol):
+class _SpokenMessage(Protocol):
     @property
     def role(self) -> str: ...
 
 
-def step_of(messages: Sequence[_Spoken]) -> int:
+def step_of(messages: Sequence[_SpokenMessage]) -> int:
     """How many assistant messages there are since the last user message."""
     step = 0
     for message in reversed(messages):

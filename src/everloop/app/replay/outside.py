@@ -11,7 +11,7 @@ from ...core.decide import Rules
 from ...core.log import Answered, Asked, CallReturned, CallStarted, Entry, GaveUp, ModelCalled, ModelFailed, ModelSaid
 from ...core.overrun import Account
 from ...core.people import Role
-from ...core.prompt import Brought, Delta, Prompt, Reply, Transcript, Usage
+from ...core.prompt import Brought, Prompt, Transcript, Usage
 from ...core.strangers import Moment
 from ...core.thread import Thread
 from ...core.tool import Circumstances, Ground, ToolCall, ToolSpec
@@ -19,6 +19,7 @@ from ...errors import ProviderError, ToolError
 from ...files.folder import Folder
 from ...ports.budgets import Bound, Limit, Spending
 from ...ports.permission import Grant
+from ...ports.provider import Delta, Reply
 from ...ports.tools import Assignment, CallContext
 from ...readings.definitions import definition_of
 from ...readings.recall import RECALLED

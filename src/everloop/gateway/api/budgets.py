@@ -7,7 +7,7 @@ import msgspec
 from ...errors import MailRefused
 from ..http.errors import Refused, sentence
 from .budget_shapes import BudgetList, BudgetShown
-from .ports import BudgetState
+from .people_ports import BudgetState
 from .route import ApiAnswer, ApiCall
 
 

@@ -3,9 +3,9 @@
 from ...errors import ChannelDown, ChannelRefused, EverloopError, VaultLocked
 from ..http.errors import Refused
 from .channel_shapes import ChannelList, ChannelRemoved, ChannelSaved, ChannelShown, ChannelTested
-from .ports import ChannelBook
 from .refusals import Refusals
 from .route import ApiAnswer, ApiCall
+from .settings_ports import ChannelBook
 
 _REFUSALS = Refusals((ChannelRefused, "channel_refused"), (ChannelDown, "channel_down"), (VaultLocked, "vault_locked"))
 _done = _REFUSALS.done

@@ -33,7 +33,17 @@ class McpSettingUp(Protocol):
     async def remove(self, name: str) -> list[str]: ...
 
 
-class McpBook(Protocol):
+class McpLoggingIn(Protocol):
+    """Raises as McpSettingUp."""
+
+    async def begin_login(self, name: str, origin: str) -> str:
+        """The address that a person opens; `origin` is the gateway's own, to which they come back."""
+        ...
+
+    async def log_out(self, name: str) -> bool: ...
+
+
+class McpBook(McpLoggingIn, Protocol):
     """MCP servers, and what was allowed of them. Raises as McpSettingUp."""
 
     @property
@@ -56,9 +66,3 @@ class McpBook(Protocol):
     async def deny(self, name: str, tools: Sequence[str] | None = None) -> McpShown: ...
 
     async def test(self, name: str, tool: str, args: dict[str, Any]) -> Result: ...
-
-    async def begin_login(self, name: str, origin: str) -> str:
-        """The address that a person opens; `origin` is the gateway's own, to which they come back."""
-        ...
-
-    async def log_out(self, name: str) -> bool: ...

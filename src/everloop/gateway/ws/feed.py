@@ -93,7 +93,7 @@ class PendingReplies:
         return any(mail in self._answered for mail in mails)
 
 
-class _Told:
+class _Watched:
     """What a client knows of one thread."""
 
     __slots__ = ("answering", "at", "read")
@@ -116,7 +116,7 @@ class ClientFeed:
         self._put = put
         self._lose = lose
         self._held: dict[str, list[Event]] = {}  # by session, while its log is read
-        self._told: defaultdict[str, _Told] = defaultdict(_Told)  # by thread
+        self._told: defaultdict[str, _Watched] = defaultdict(_Watched)  # by thread
 
     def hear(self, session: str, event: Event) -> None:
         if session not in self._held:

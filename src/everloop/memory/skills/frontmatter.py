@@ -37,10 +37,10 @@ def split(text: str) -> tuple[str | None, str]:
 
 def read(head: str) -> dict[str, Any]:
     """What stands in a head. Raises FrontmatterError."""
-    return _Reader(head).mapping(0, 0)
+    return _HeaderReader(head).mapping(0, 0)
 
 
-class _Reader:
+class _HeaderReader:
     def __init__(self, head: str) -> None:
         self._lines = head.split("\n")
         self._at = 0

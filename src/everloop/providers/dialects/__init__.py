@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Literal, Protocol, cast
 
-from ...core.prompt import Delta, Prompt, Reply
+from ...core.prompt import Prompt
 from ...errors import ProviderError
+from ...ports.provider import Delta, Reply
 from .quirks import Quirks
 
 Name = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]

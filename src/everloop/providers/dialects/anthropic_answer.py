@@ -6,8 +6,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...core.message import Opaque
-from ...core.prompt import Finish, Reply, Usage
+from ...core.prompt import Finish, Usage
 from ...core.tool import ToolCall
+from ...ports.provider import Reply
 from .call_pieces import short_id
 from .decoder import UNREADABLE, EventDecoder
 from .refusals import error_in_stream

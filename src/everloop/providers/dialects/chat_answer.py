@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ...core.prompt import Finish, Reply, Usage
+from ...core.prompt import Finish, Usage
 from ...errors import HostFailed
+from ...ports.provider import Reply
 from .call_pieces import NAME, CallPieces, mend
 from .decoder import BodyDecoder
 from .refusals import error_in_stream

@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 import msgspec
 from msgspec import Raw
 
-from ...core.prompt import Delta, Reply
 from ...errors import HostFailed, ProviderError, StreamCut
+from ...ports.provider import Delta, Reply
 from . import signer
 from .sse import Events, Pieces
 

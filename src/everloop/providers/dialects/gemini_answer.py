@@ -11,9 +11,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...core.message import Message, Opaque
-from ...core.prompt import Finish, Reply, Usage
+from ...core.prompt import Finish, Usage
 from ...core.tool import ToolCall
 from ...errors import HostFailed, ProviderError, RateLimited
+from ...ports.provider import Reply
 from . import refusals
 from .call_pieces import short_id
 from .decoder import UNREADABLE, EventDecoder, check_text, is_whole

@@ -7,9 +7,10 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ...core.message import Message, Opaque
-from ...core.prompt import Finish, Reply, Usage
+from ...core.prompt import Finish, Usage
 from ...core.tool import ToolCall
 from ...errors import ProviderError
+from ...ports.provider import Reply
 from .decoder import UNREADABLE, EventDecoder, check_text
 from .refusals import error_in_stream
 

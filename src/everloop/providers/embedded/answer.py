@@ -8,8 +8,9 @@ import re
 
 import msgspec
 
-from ...core.prompt import Finish, Reply, Usage
+from ...core.prompt import Finish, Usage
 from ...core.tool import ToolCall
+from ...ports.provider import Reply
 
 REPLY = "reply"
 

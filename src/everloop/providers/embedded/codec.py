@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.prompt import Prompt, Reply
+from ...core.prompt import Prompt
 from ...core.tool import ToolCall, ToolSpec
+from ...ports.provider import Reply
 from .answer import REPLY
 from .grammar import grammar_of
 from .little import LittleTool, translated, usable

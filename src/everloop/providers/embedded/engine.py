@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core.message import Message, said
-from ...core.prompt import Delta, Prompt, Reply, Usage
+from ...core.prompt import Prompt, Usage
 from ...core.tool import ToolSpec
 from ...errors import BadRequest, ModelMissing
 from ...ports import Http
+from ...ports.provider import Delta, Reply
 from .answer import REPLY, AnswerParser
 from .codec import Codec, Memory, Question
 from .download import Download, DownloadState
