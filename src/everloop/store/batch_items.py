@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 _Texts = Collection[str]
 Question = tuple[
-    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool | None
+    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool | None, bool
 ]  # arguments of the function
 
 
@@ -38,6 +38,7 @@ class Item(Struct):
     sessions: tuple[tuple[str, str], ...] = ()  # keys and owners
     threads: tuple[str, ...] = ()
     accounts: tuple[Account | None, ...] = ()  # in which something is reserved or charged; None: nobody knows which
+    reserves: bool = False
 
 
 class WriteResult(Struct):
@@ -230,7 +231,8 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if commit.untaints:
         item.untaints = commit.untaints
     if commit.charges:
-        item.charges = [_Charged(each.key, each.tokens, each.money) for each in commit.charges]
+        charges = {each.key: each for each in reversed(commit.charges)}  # what is charged twice counts as it was first
+        item.charges = [_Charged(each.key, each.tokens, each.money) for each in charges.values()]
     if commit.reserve:
         item.reserve = _reserved(commit.reserve)
     if commit.audit or commit.audit_starts:
@@ -240,15 +242,23 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     accounts = _accounts_of(commit) if commit.charges or commit.reserve else ()
+    reserves = commit.reserve is not None
     if not commit.posts:
-        return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts)
+        return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts, reserves=reserves)
     item.posts = [
         _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by, each.title)
         for each in commit.posts
     ]
     sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
     threads = tuple(post.thread for post in item.posts if post.thread is not None)
-    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads), accounts=accounts)
+    return Item(
+        _encode(item),
+        commits=True,
+        sessions=sessions,
+        threads=(lease.thread, *threads),
+        accounts=accounts,
+        reserves=reserves,
+    )
 
 
 def statement(holder: str, lease_seconds: float) -> Statement[Question, WriteResult]:
@@ -265,31 +275,36 @@ def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
     posts: list[bytes] = []
     commits: list[bytes] = []
     accounts: set[Account | None] = set()
+    reserving = False
     for number, item in enumerate(items):
         if item.sessions:
             sessions.update(item.sessions)
         threads.update(item.threads)
         if item.accounts:
             accounts.update(item.accounts)
+            reserving = reserving or item.reserves
         (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
     fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
-    several = (None in accounts or len(accounts) > 1) if accounts else None
-    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits), several
+    several = len(accounts) > 1 or None in accounts
+    named = sessions, sessions.values(), fresh, threads
+    return (patience, *named, _array_of(posts), _array_of(commits), reserving if accounts else None, several)
 
 
 def _pack(question: Question) -> Sequence[bytes | None]:
-    patience, keys, owners, fresh, threads, posts, commits, several = question
+    patience, keys, owners, fresh, threads, posts, commits, reserving, several = question
     waits = None if patience is None else b"%d" % patience
-    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits, _BOOLEAN[several]
+    names = texts(keys), texts(owners), texts(fresh), texts(threads)
+    return (waits, *names, posts, commits, _BOOLEAN[reserving], _BOOLEAN[several])
 
 
 def _plain(question: Question) -> Sequence[object]:
-    patience, *names, posts, commits, several = question
+    patience, *names, posts, commits, reserving, several = question
     waits = None if patience is None else str(patience)
     return (
         waits,
         *(list(texts) or None for texts in names),
         *(json and json.decode() for json in (posts, commits)),
+        reserving,
         several,
     )
 
