@@ -165,8 +165,8 @@ CREATE TYPE pg_temp.everloop_judged AS (
 CREATE FUNCTION pg_temp.everloop_write(
     me TEXT, ttl DOUBLE PRECISION, patience TEXT, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[],
     posts JSON, commits JSON,
-    reserving BOOLEAN,  -- NULL: nothing is reserved or charged
-    several BOOLEAN  -- accounts of budgets are needed
+    several BOOLEAN,  -- accounts of budgets are needed; NULL: nothing is reserved or charged
+    wanted JSON, calls TEXT[]  -- what is reserved of each account, and by which keys
 ) RETURNS TABLE(
     n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
     new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
@@ -243,7 +243,7 @@ BEGIN
     IF several THEN
         PERFORM pg_temp.everloop_lock_accounts(commits);
     END IF;
-    IF reserving THEN
+    IF wanted IS NOT NULL THEN
         {budget_functions.HAS_ROOM} INTO has_room;
     END IF;
     IF NOT has_room THEN
@@ -272,19 +272,21 @@ BEGIN
     END IF;
     -- All commits at once: a statement for each would cost more than what it does. Of two for one thread the first
     -- counts: it takes the lease, and with that the other is too late.
-    IF reserving IS NULL THEN
+    IF several IS NULL THEN
         RETURN QUERY {_JUDGED}{_WRITE}{_TELL}
-    ELSIF has_room THEN
-        RETURN QUERY {_JUDGED}{_WRITE}{budget_functions.WRITE}{_TELL}
-    ELSE
+    ELSIF NOT has_room THEN
         RETURN QUERY {_JUDGED_BEFORE}{_WRITE}{_TELL}
+    ELSIF wanted IS NULL THEN
+        RETURN QUERY {_JUDGED}{_WRITE}{budget_functions.CHARGE}{_TELL}
+    ELSE
+        RETURN QUERY {_JUDGED}{_WRITE}{budget_functions.RESERVE}{_TELL}
     END IF;
 END $$;
 {budget_functions.CREATE}"""
 
-NAME, VALUES = "everloop_write", 11
+NAME, VALUES = "everloop_write", 12
 CALL = (
     "SELECT ok, coalesce(number, 0), coalesce(new_head, 0), coalesce(new_epoch, 0), coalesce(has_started, false), "
     "coalesce(has_released, false), coalesce(came, 0), at_thread, answer "
-    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ORDER BY n"
+    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ORDER BY n"
 )

@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 _Texts = Collection[str]
 Question = tuple[
-    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool | None, bool
+    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool | None, bytes | None, _Texts
 ]  # arguments of the function
 
 
@@ -38,7 +38,7 @@ class Item(Struct):
     sessions: tuple[tuple[str, str], ...] = ()  # keys and owners
     threads: tuple[str, ...] = ()
     accounts: tuple[Account | None, ...] = ()  # in which something is reserved or charged; None: nobody knows which
-    reserves: bool = False
+    reserve: Reservation | None = None
 
 
 class WriteResult(Struct):
@@ -151,6 +151,11 @@ class _BoundItem(Struct):
     most_money: int
 
 
+class _Wanted(_BoundItem):
+    tokens: int = 0
+    money: int = 0
+
+
 class _Reserve(Struct):
     key: str
     owner: str
@@ -242,9 +247,8 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if commit.letter:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     accounts = _accounts_of(commit) if commit.charges or commit.reserve else ()
-    reserves = commit.reserve is not None
     if not commit.posts:
-        return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts, reserves=reserves)
+        return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts, reserve=commit.reserve)
     item.posts = [
         _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by, each.title)
         for each in commit.posts
@@ -257,7 +261,7 @@ def commit(lease: Lease, commit: Commit) -> Item:
         sessions=sessions,
         threads=(lease.thread, *threads),
         accounts=accounts,
-        reserves=reserves,
+        reserve=commit.reserve,
     )
 
 
@@ -275,37 +279,41 @@ def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
     posts: list[bytes] = []
     commits: list[bytes] = []
     accounts: set[Account | None] = set()
-    reserving = False
+    reserved: list[Reservation] = []
     for number, item in enumerate(items):
         if item.sessions:
             sessions.update(item.sessions)
         threads.update(item.threads)
         if item.accounts:
             accounts.update(item.accounts)
-            reserving = reserving or item.reserves
+            if item.reserve:
+                reserved.append(item.reserve)
         (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
     fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
-    several = len(accounts) > 1 or None in accounts
     named = sessions, sessions.values(), fresh, threads
-    return (patience, *named, _array_of(posts), _array_of(commits), reserving if accounts else None, several)
+    several = (None in accounts or len(accounts) > 1) if accounts else None
+    wanted = _wanted(reserved) if reserved else None
+    calls = [each.key for each in reserved]
+    return (patience, *named, _array_of(posts), _array_of(commits), several, wanted, calls)
 
 
 def _pack(question: Question) -> Sequence[bytes | None]:
-    patience, keys, owners, fresh, threads, posts, commits, reserving, several = question
+    patience, keys, owners, fresh, threads, posts, commits, several, wanted, calls = question
     waits = None if patience is None else b"%d" % patience
     names = texts(keys), texts(owners), texts(fresh), texts(threads)
-    return (waits, *names, posts, commits, _BOOLEAN[reserving], _BOOLEAN[several])
+    return (waits, *names, posts, commits, _BOOLEAN[several], wanted, texts(calls))
 
 
 def _plain(question: Question) -> Sequence[object]:
-    patience, *names, posts, commits, reserving, several = question
+    patience, *names, posts, commits, several, wanted, calls = question
     waits = None if patience is None else str(patience)
     return (
         waits,
         *(list(texts) or None for texts in names),
         *(json and json.decode() for json in (posts, commits)),
-        reserving,
         several,
+        wanted and wanted.decode(),
+        list(calls) or None,
     )
 
 
@@ -333,6 +341,20 @@ def _accounts_of(commit: Commit) -> tuple[Account | None, ...]:
     known = [each.reserved for each in commit.charges]
     reservations = [*known, commit.reserve] if commit.reserve else known
     return tuple({account: None for each in reservations for account in _held_by(each)})
+
+
+def _wanted(reservations: Sequence[Reservation]) -> bytes:
+    """How much is reserved of each account by all of them."""
+    found: dict[Account, _Wanted] = {}
+    for each in reservations:
+        for bound in each.bounds:
+            a, (tokens, money) = bound.account, most_of(bound.limit)
+            wanted = found.setdefault(a, _Wanted(a.owner, a.per, a.scope, tokens, money))
+            wanted.tokens += each.tokens
+            wanted.money += each.money
+            if tokens < wanted.most_tokens or money < wanted.most_money:  # as it was set meanwhile
+                wanted.most_tokens, wanted.most_money = min(tokens, wanted.most_tokens), min(money, wanted.most_money)
+    return _encode([*found.values()])
 
 
 def _held_by(reservation: Reservation | None) -> Sequence[Account | None]:
