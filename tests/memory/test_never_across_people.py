@@ -13,6 +13,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from everloop.app import open_desk
 from everloop.core.people import Role, chat_of
 from everloop.ports import Deliver
@@ -21,6 +23,7 @@ from everloop.ports.directory import Person
 from everloop.ports.memory import Fact, FactSource, MemoryChange
 from everloop.testing import Call, Line, RecordingChannel, Say, ScriptedModel, Shown
 from everloop.testing.model_server import ModelServer
+from tests.effort import in_full
 
 from .remembering import QuickClock, everything, fact, is_extracting, save, settled
 
@@ -125,8 +128,9 @@ def town(size: int, groups: int) -> tuple[list[str], dict[str, list[str]]]:
     return people, {f"g{number}": [people[(number * 4 + n) % size] for n in range(3)] for number in range(groups)}
 
 
+@pytest.mark.shortened
 async def test_fifty_people_and_their_groups_see_no_canary_but_their_own(tmp_path: Path):
-    people, groups = town(50, 10)
+    people, groups = town(*in_full((50, 10), (14, 4)))
     curious, room = Curious(), Room()
     model = ScriptedModel(curious)
     async with open_desk(tmp_path / "home", provider=model, clock=QuickClock(), channels=[room]) as agent:

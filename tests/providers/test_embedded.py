@@ -282,6 +282,7 @@ def in_a_new_process(home: Path) -> tuple[int, int, list[str], str]:
     return (*json.loads(numbers), end)
 
 
+@pytest.mark.shortened
 def test_the_prefix_is_not_read_again_by_a_new_process_and_signals_are_ours(home: Path):
     size, cached, shown, _ = in_a_new_process(home)
     assert shown[0] == "loading the model"
@@ -290,8 +291,9 @@ def test_the_prefix_is_not_read_again_by_a_new_process_and_signals_are_ours(home
     again = in_a_new_process(home)
     assert again == (size, cached, ["loading the model", "SIGTERM"], "interrupted")
     assert cached > 200
-    state.write_bytes(state.read_bytes()[:100_000])  # cut short
-    assert "reading 100 %" in in_a_new_process(home)[2]
+    if in_full(True, False):  # which is to read it all once more
+        state.write_bytes(state.read_bytes()[:100_000])  # cut short
+        assert "reading 100 %" in in_a_new_process(home)[2]
 
 
 async def test_only_a_few_states_are_kept(home: Path):

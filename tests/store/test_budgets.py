@@ -7,6 +7,7 @@ import sys
 from asyncio import create_subprocess_exec
 from asyncio.subprocess import PIPE
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,29 @@ async def test_and_as_each_is_charged_there_is_never_more_than_the_limit(home: H
     assert await state(home) == [("anna", "month", 1000, 0, 0, 0), ("~house", "month", 1000, 0, 0, 0)]
 
 
+async def test_what_many_reserve_and_charge_at_once_is_all_written_whether_or_not_there_is_room_for_all(
+    home: Home, store: Store
+):
+    """On PostgreSQL they share a batch: where there is room for all it is one statement, else one after the other."""
+    threads = [await thread_of(store, f"c{n}") for n in range(12)]
+    leases = [Lease(thread) for thread in threads]
+    wanted = [reservation(thread, bounds(house=10_000), money=n) for n, thread in enumerate(threads)]
+    first = await asyncio.gather(*map(partial(start, store), leases[:4], wanted[:4]))
+    held = await state(home)
+    mixed = await asyncio.gather(
+        *(
+            store.commit(leases[n], Commit(charges=(Charge(threads[n], 10, n),), release=True, seen=99))
+            for n in range(4)
+        ),
+        *map(partial(start, store), leases[4:], wanted[4:]),
+    )
+    assert [done.started for done in first] == [True] * 4
+    assert held == [("anna", "month", 0, 0, 4 * CALL, 6), ("~house", "month", 0, 0, 4 * CALL, 6)]
+    assert [done.started for done in mixed[4:]] == [True] * 8
+    assert (await state(home))[0] == ("anna", "month", 40, 6, 8 * CALL, sum(range(4, 12)))
+    assert sorted(await home.rows("SELECT key FROM reservations")) == sorted((thread,) for thread in threads[4:])
+
+
 async def test_a_call_that_was_lost_is_charged_as_it_was_reserved_and_once(home: Home, store: Store):
     thread = await thread_of(store, "one")
     await start(store, Lease(thread), reservation(thread, bounds()))
@@ -139,7 +163,7 @@ async def test_a_call_that_was_lost_is_charged_as_it_was_reserved_and_once(home:
     lease = Lease(thread, 0, 1)
     await start(after, lease, reservation(thread, bounds()), Charge(thread))
     once = await state(home)
-    await after.commit(lease, Commit((ModelSaid("hi"),), charges=(Charge(thread, 1, 0), Charge(thread, 1, 0))))
+    await after.commit(lease, Commit((ModelSaid("hi"),), charges=(Charge(thread, 1, 0), Charge(thread, 7, 7))))
     assert once == [("anna", "month", CALL, 0, CALL, 0)]
     assert await state(home) == [("anna", "month", CALL + 1, 0, 0, 0)]
 

@@ -149,7 +149,9 @@ _WRITE = f"""
             UNION ALL
             SELECT f.n, 1, a.* FROM final f, json_to_recordset(f.audit_starts) AS a(
                 actor TEXT, authority TEXT, deed TEXT, subject TEXT, detail TEXT) WHERE f.goes
-        ) a ORDER BY a.n, a.place
+        ) a ORDER BY a.n, a.place"""
+
+_TELL = """
     )
     SELECT i.n, f.n IS NOT NULL, coalesce(f.newest, 0), NULL::TEXT, fulls[array_position(refused, i.n)],
         t.head, t.epoch, coalesce(f.goes, false), coalesce(f.rests, false), coalesce(f.came, 0)
@@ -162,7 +164,9 @@ CREATE TYPE pg_temp.everloop_judged AS (
 
 CREATE FUNCTION pg_temp.everloop_write(
     me TEXT, ttl DOUBLE PRECISION, patience TEXT, keys TEXT[], owners TEXT[], fresh TEXT[], named TEXT[],
-    posts JSON, commits JSON, several BOOLEAN  -- accounts of budgets; NULL: nothing is reserved or charged
+    posts JSON, commits JSON,
+    several BOOLEAN,  -- accounts of budgets are needed; NULL: nothing is reserved or charged
+    wanted JSON, calls TEXT[]  -- what is reserved of each account, and by which keys
 ) RETURNS TABLE(
     n BIGINT, ok BOOLEAN, number BIGINT, at_thread TEXT, answer TEXT,
     new_head BIGINT, new_epoch BIGINT, has_started BOOLEAN, has_released BOOLEAN, came BIGINT
@@ -173,7 +177,7 @@ SET plan_cache_mode TO force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     moment DOUBLE PRECISION; elapsed DOUBLE PRECISION; known TEXT[]; held TEXT[]; item RECORD;
-    kept pg_temp.everloop_judged[]; one pg_temp.everloop_judged; place INT;
+    kept pg_temp.everloop_judged[]; one pg_temp.everloop_judged; place INT; has_room BOOLEAN := true;
     full_ TEXT; refused BIGINT[] := '{{}}'; fulls TEXT[] := '{{}}';
 BEGIN
     IF patience IS NOT NULL THEN
@@ -236,10 +240,13 @@ BEGIN
     IF commits IS NULL THEN
         RETURN;
     END IF;
-    IF several IS NOT NULL THEN
-        IF several THEN
-            PERFORM pg_temp.everloop_lock_accounts(commits);
-        END IF;
+    IF several THEN
+        PERFORM pg_temp.everloop_lock_accounts(commits);
+    END IF;
+    IF wanted IS NOT NULL THEN
+        {budget_functions.HAS_ROOM} INTO has_room;
+    END IF;
+    IF NOT has_room THEN
         {_JUDGED}
         ) SELECT array_agg(ROW(j.*)::pg_temp.everloop_judged ORDER BY j.n) INTO kept FROM judged j;
         FOR place IN 1..coalesce(cardinality(kept), 0) LOOP
@@ -265,17 +272,21 @@ BEGIN
     END IF;
     -- All commits at once: a statement for each would cost more than what it does. Of two for one thread the first
     -- counts: it takes the lease, and with that the other is too late.
-    IF several IS NOT NULL THEN
-        RETURN QUERY {_JUDGED_BEFORE}{_WRITE}
+    IF several IS NULL THEN
+        RETURN QUERY {_JUDGED}{_WRITE}{_TELL}
+    ELSIF NOT has_room THEN
+        RETURN QUERY {_JUDGED_BEFORE}{_WRITE}{_TELL}
+    ELSIF wanted IS NULL THEN
+        RETURN QUERY {_JUDGED}{_WRITE}{budget_functions.CHARGE}{_TELL}
     ELSE
-        RETURN QUERY {_JUDGED}{_WRITE}
+        RETURN QUERY {_JUDGED}{_WRITE}{budget_functions.RESERVE}{_TELL}
     END IF;
 END $$;
 {budget_functions.CREATE}"""
 
-NAME, VALUES = "everloop_write", 10
+NAME, VALUES = "everloop_write", 12
 CALL = (
     "SELECT ok, coalesce(number, 0), coalesce(new_head, 0), coalesce(new_epoch, 0), coalesce(has_started, false), "
     "coalesce(has_released, false), coalesce(came, 0), at_thread, answer "
-    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ORDER BY n"
+    "FROM pg_temp.everloop_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ORDER BY n"
 )

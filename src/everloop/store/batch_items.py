@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 _Texts = Collection[str]
 Question = tuple[
-    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool | None
+    int | None, _Texts, _Texts, _Texts, _Texts, bytes | None, bytes | None, bool | None, bytes | None, _Texts
 ]  # arguments of the function
 
 
@@ -38,6 +38,7 @@ class Item(Struct):
     sessions: tuple[tuple[str, str], ...] = ()  # keys and owners
     threads: tuple[str, ...] = ()
     accounts: tuple[Account | None, ...] = ()  # in which something is reserved or charged; None: nobody knows which
+    reserve: Reservation | None = None
 
 
 class WriteResult(Struct):
@@ -150,6 +151,11 @@ class _BoundItem(Struct):
     most_money: int
 
 
+class _Wanted(_BoundItem):
+    tokens: int = 0
+    money: int = 0
+
+
 class _Reserve(Struct):
     key: str
     owner: str
@@ -230,7 +236,8 @@ def commit(lease: Lease, commit: Commit) -> Item:
     if commit.untaints:
         item.untaints = commit.untaints
     if commit.charges:
-        item.charges = [_Charged(each.key, each.tokens, each.money) for each in commit.charges]
+        charges = {each.key: each for each in reversed(commit.charges)}  # what is charged twice counts as it was first
+        item.charges = [_Charged(each.key, each.tokens, each.money) for each in charges.values()]
     if commit.reserve:
         item.reserve = _reserved(commit.reserve)
     if commit.audit or commit.audit_starts:
@@ -241,14 +248,21 @@ def commit(lease: Lease, commit: Commit) -> Item:
         item.key, item.channel, item.event, item.owner, item.letter, item.body = _post(commit.letter)
     accounts = _accounts_of(commit) if commit.charges or commit.reserve else ()
     if not commit.posts:
-        return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts)
+        return Item(_encode(item), commits=True, threads=(lease.thread,), accounts=accounts, reserve=commit.reserve)
     item.posts = [
         _Posted(*_post(each.inbound), each.thread or _named(each.inbound), each.spawned_by, each.title)
         for each in commit.posts
     ]
     sessions = tuple((post.key, post.owner) for post in item.posts if post.thread is None)
     threads = tuple(post.thread for post in item.posts if post.thread is not None)
-    return Item(_encode(item), commits=True, sessions=sessions, threads=(lease.thread, *threads), accounts=accounts)
+    return Item(
+        _encode(item),
+        commits=True,
+        sessions=sessions,
+        threads=(lease.thread, *threads),
+        accounts=accounts,
+        reserve=commit.reserve,
+    )
 
 
 def statement(holder: str, lease_seconds: float) -> Statement[Question, WriteResult]:
@@ -265,32 +279,41 @@ def values_of(items: Sequence[Item], patience: int | None = None) -> Question:
     posts: list[bytes] = []
     commits: list[bytes] = []
     accounts: set[Account | None] = set()
+    reserved: list[Reservation] = []
     for number, item in enumerate(items):
         if item.sessions:
             sessions.update(item.sessions)
         threads.update(item.threads)
         if item.accounts:
             accounts.update(item.accounts)
+            if item.reserve:
+                reserved.append(item.reserve)
         (commits if item.commits else posts).append(b'{"n":%d,' % number + item.json[1:])
     fresh = [secrets.token_hex(8) for _ in sessions] if sessions else ()
+    named = sessions, sessions.values(), fresh, threads
     several = (None in accounts or len(accounts) > 1) if accounts else None
-    return patience, sessions, sessions.values(), fresh, threads, _array_of(posts), _array_of(commits), several
+    wanted = _wanted(reserved) if reserved else None
+    calls = [each.key for each in reserved]
+    return (patience, *named, _array_of(posts), _array_of(commits), several, wanted, calls)
 
 
 def _pack(question: Question) -> Sequence[bytes | None]:
-    patience, keys, owners, fresh, threads, posts, commits, several = question
+    patience, keys, owners, fresh, threads, posts, commits, several, wanted, calls = question
     waits = None if patience is None else b"%d" % patience
-    return waits, texts(keys), texts(owners), texts(fresh), texts(threads), posts, commits, _BOOLEAN[several]
+    names = texts(keys), texts(owners), texts(fresh), texts(threads)
+    return (waits, *names, posts, commits, _BOOLEAN[several], wanted, texts(calls))
 
 
 def _plain(question: Question) -> Sequence[object]:
-    patience, *names, posts, commits, several = question
+    patience, *names, posts, commits, several, wanted, calls = question
     waits = None if patience is None else str(patience)
     return (
         waits,
         *(list(texts) or None for texts in names),
         *(json and json.decode() for json in (posts, commits)),
         several,
+        wanted and wanted.decode(),
+        list(calls) or None,
     )
 
 
@@ -318,6 +341,20 @@ def _accounts_of(commit: Commit) -> tuple[Account | None, ...]:
     known = [each.reserved for each in commit.charges]
     reservations = [*known, commit.reserve] if commit.reserve else known
     return tuple({account: None for each in reservations for account in _held_by(each)})
+
+
+def _wanted(reservations: Sequence[Reservation]) -> bytes:
+    """How much is reserved of each account by all of them."""
+    found: dict[Account, _Wanted] = {}
+    for each in reservations:
+        for bound in each.bounds:
+            a, (tokens, money) = bound.account, most_of(bound.limit)
+            wanted = found.setdefault(a, _Wanted(a.owner, a.per, a.scope, tokens, money))
+            wanted.tokens += each.tokens
+            wanted.money += each.money
+            if tokens < wanted.most_tokens or money < wanted.most_money:  # as it was set meanwhile
+                wanted.most_tokens, wanted.most_money = min(tokens, wanted.most_tokens), min(money, wanted.most_money)
+    return _encode([*found.values()])
 
 
 def _held_by(reservation: Reservation | None) -> Sequence[Account | None]:

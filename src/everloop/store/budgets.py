@@ -5,7 +5,7 @@ PostgreSQL what goes with a turn's commit is done in the batch function (budget_
 """
 
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -150,13 +150,21 @@ async def settle_lost(ask: Ask, threads: Sequence[str]) -> None:
             await settle(ask, Charge(key))
 
 
-def in_order(reservation: Reservation) -> list[Bound]:
+def in_order(reservation: Reservation) -> Sequence[Bound]:
     """So that two who lock the same accounts do so one after the other."""
-    return sorted(reservation.bounds, key=lambda bound: (bound.account.owner, bound.account.per, bound.account.scope))
+    bounds = reservation.bounds
+    if len(bounds) < 2:
+        return bounds
+    return sorted(bounds, key=lambda bound: (bound.account.owner, bound.account.per, bound.account.scope))
 
 
 def accounts_of(reservation: Reservation) -> str:
-    return _encode([bound.account for bound in in_order(reservation)]).decode()
+    return _encoded(tuple([bound.account for bound in in_order(reservation)]))
+
+
+@lru_cache(maxsize=1000)
+def _encoded(accounts: tuple[Account, ...]) -> str:
+    return _encode(accounts).decode()
 
 
 def most_of(limit: Limit) -> tuple[int, int]:

@@ -5,13 +5,9 @@ period runs and has room, which is nearly always so, one plain statement finds t
 finds nothing, the one that also begins periods is asked.
 """
 
-from functools import lru_cache
-
-import msgspec
-
 from ..core.overrun import Account
 from ..ports.budgets import Charge, Reservation
-from .budgets import FREE, GIVE_BACK, hold, most_of, settle
+from .budgets import FREE, GIVE_BACK, accounts_of, hold, most_of, settle
 from .database import run_at_once
 from .sqlite_statements import asking, in_sqlite
 from .writer import Execute
@@ -45,16 +41,10 @@ def reserve_now(execute: Execute, reservation: Reservation, now: float) -> Accou
 def _take_one(execute: Execute, r: Reservation, now: float) -> bool:
     (bound,) = r.bounds
     a = bound.account
-    if not execute(_HOLD, (r.key, r.owner, r.tokens, r.money, now, _alone(a))).connection.changes():
+    if not execute(_HOLD, (r.key, r.owner, r.tokens, r.money, now, accounts_of(r))).connection.changes():
         return False
     taking = (r.tokens, r.money, a.owner, a.per, a.scope, now, *most_of(bound.limit))
     if execute(_TAKE, taking).connection.changes():
         return True
     execute(_FREE, (r.key,))
     return False
-
-
-@lru_cache(maxsize=1000)
-def _alone(account: Account) -> str:
-    """As `accounts_of` has it, for one."""
-    return msgspec.json.encode([account]).decode()

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import re
 import ssl
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from http.cookies import SimpleCookie
@@ -31,10 +32,12 @@ from everloop.gateway.http.errors import Refused
 from everloop.gateway.ws.connections import ClientConnections
 from everloop.ports.directory import Person
 from everloop.testing import Say, ScriptedModel
+from tests.effort import in_full
 
 from ..conftest import Wire
 
 PASSWORD = "correct horse battery"
+Cell = tuple[str, str, str]
 
 
 async def logged_in(door) -> tuple[str, str]:
@@ -193,6 +196,19 @@ async def judged(client, method: str, path: str, headers: dict[str, str]) -> str
         return {421: "host", 403: "origin", 401: "unauthorized"}.get(answer.status, "in")
 
 
+def of_the_nth(nth: int, hosts: Iterable[str], origins: Iterable[str], shown: Iterable[str]) -> list[Cell]:
+    """The cells that are tried of a route. With a wrong name, or a wrong page, all end alike: in the short form each
+    route is tried with one of these, and the next route with another."""
+    cells = list(itertools.product(hosts, origins, shown))
+    well_named = [cell for cell in cells if cell[0] == "right"]
+    telling = [cell for cell in well_named if cell[1] in ("none", "right")]
+    badly_named = [cell for cell in cells if cell[0] != "right"]
+    elsewhere = [cell for cell in well_named if cell not in telling]
+    rotated = [badly_named[nth % len(badly_named)], elsewhere[nth % len(elsewhere)]]
+    return in_full(cells, telling + rotated)
+
+
+@pytest.mark.shortened
 async def test_every_route_keeps_to_the_same_matrix_of_names_pages_and_credentials(openings, routes_of):
     """Taken from the router: every method and path × what it is called × which page calls × what it shows."""
     door = await openings(ScriptedModel([]))
@@ -225,20 +241,20 @@ async def test_every_route_keeps_to_the_same_matrix_of_names_pages_and_credentia
             return "no bot"
         return "in" if path in public or known else "unauthorized"
 
-    wrong, tried = [], 0
+    wrong, tried = [], set[Cell]()
     async with door.client() as client:
-        for method, path in routes:
-            for cell in itertools.product(hosts, origins, shown):
+        for nth, (method, path) in enumerate(routes):
+            for cell in of_the_nth(nth, hosts, origins, shown):
                 host, origin, credentials = cell
                 headers = {"Host": hosts[host], **shown[credentials]}
                 if origins[origin] is not None:
                     headers["Origin"] = origins[origin]
                 found = await judged(client, method, path, headers)
-                tried += 1
+                tried.add(cell)
                 if found != expected(path, *cell):
                     wrong.append((method, path, *cell, found))
     assert wrong == []
-    assert tried == len(routes) * 3 * 6 * 3
+    assert len(tried) == 3 * 6 * 3
 
 
 class TestTokensHoldWhatTheyName:

@@ -9,7 +9,7 @@ import pytest
 from everloop.app.records import open_records
 from everloop.errors import StreamCut
 from everloop.testing import Fail, Say, ScriptedModel
-from tests.gateway.page.walk import HACK, staged
+from tests.gateway.page.walk import HACK, staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -280,7 +280,7 @@ async def test_how_long_an_answer_took_is_the_same_while_one_looks_and_later(bro
     assert [len(each.split(" · ")) for each in facts[0]] == [4, 4]  # the clock, the model, how long, the tokens
 
 
-@pytest.mark.parametrize("width", [360, 900, 1280])
+@walked_at(360, 900, 1280)
 async def test_what_stands_below_the_conversations_does_not_stick_out(browser: Any, tmp_path: Path, width: int):
     async with staged(browser, tmp_path, width) as stage:
         await stage.log_in()

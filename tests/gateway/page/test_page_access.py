@@ -56,11 +56,11 @@ async def test_axe_finds_nothing_in_any_view(browser: Any, tmp_path: Path):
         for view in bare:
             await (view.open_from(stage) if found else view.open(stage))
             found[view.name] = await in_its_lights(stage, len(found))
-        for view in views:
-            if view.act:
-                await view.open(stage)
-                found[view.name] = await in_its_lights(stage, len(found))
-        assert len(found) == len(views)
+        opened = [view for view in views if view.act]
+        for view in in_full(opened, opened[::3]):  # each is the page anew, and that takes longest
+            await view.open(stage)
+            found[view.name] = await in_its_lights(stage, len(found))
+        assert len(found) == in_full(len(views), len(bare) + len(opened[::3]))
         await stage.page.set_viewport_size({"width": 1300, "height": 800})  # where it stands beside the rest
         await stage.page.click("[aria-label='Log out']")
         await stage.page.wait_for_selector("#password")

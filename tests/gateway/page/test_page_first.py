@@ -9,7 +9,7 @@ from everloop.testing import Say
 from everloop.testing.model_server import ModelServer
 from tests.gateway.page.test_page_setup import LOCAL, NOBODY
 from tests.gateway.page.test_page_words import strange
-from tests.gateway.page.walk import Stage, staged
+from tests.gateway.page.walk import Stage, staged, walked_at
 from tests.providers.downloads import GatedHub, tiny
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
@@ -164,7 +164,7 @@ async def test_who_writes_before_it_is_here_sees_the_same_bar(browser: Any, tmp_
     assert (going, value, begun, left) == ("Tiny: fetching from Hugging Face 50 % of 1 MB", 50, 1, 0)
 
 
-@pytest.mark.parametrize("width", [320, 1280])
+@walked_at(320, 1280)
 async def test_the_card_fits_and_every_control_has_a_name(browser: Any, tmp_path: Path, width: int):
     async with staged(browser, tmp_path, width, 700, given=empty_home(tmp_path), providers=LOCAL) as stage:
         page = stage.page

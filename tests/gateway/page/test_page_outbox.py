@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.testing import Say, ScriptedModel
-from tests.gateway.page.walk import BrokenChannel, Stage, staged
+from tests.gateway.page.walk import BrokenChannel, Stage, staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -23,7 +23,7 @@ async def open_outbox(stage: Stage) -> None:
     await stage.page.goto(f"{stage.url}/#/outbox")  # as links of before have it
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(1440, 390)
 async def test_the_owner_sees_what_did_not_arrive_and_sends_it_again_or_drops_it(
     browser: Any, tmp_path: Path, width: int
 ):

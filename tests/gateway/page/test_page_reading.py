@@ -7,7 +7,7 @@ import pytest
 
 from everloop.errors import KeyRefused
 from everloop.testing import Call, Calls, Fail, Say, ScriptedModel, Shown
-from tests.gateway.page.walk import Stage, look, send, staged
+from tests.gateway.page.walk import Stage, look, send, staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -97,7 +97,7 @@ async def test_text_is_drawn_as_it_was_written(browser: Any, tmp_path: Path):
     }
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@walked_at(390, 1280)
 async def test_a_table_never_breaks_a_word_and_scrolls_where_it_is_too_wide(browser: Any, tmp_path: Path, width: int):
     async with opened(browser, tmp_path, width) as stage:
         await stage.log_in()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from everloop.gateway.page import CSP
-from tests.gateway.page.walk import HACK, Stage, staged
+from tests.gateway.page.walk import HACK, Stage, staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -115,7 +115,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("width", [390, 1440])
+@walked_at(390, 1440)
 async def test_every_kind_of_file_can_be_looked_at(browser: Any, tmp_path: Path, width: int):
     async with staged(browser, tmp_path, width=width) as stage:
         page = stage.page

@@ -179,7 +179,7 @@ def _passes(link: Path, workspace: str) -> bool:
 
 
 def mounts_of_this_machine() -> tuple[Mount, ...]:
-    """None where they cannot be had, as on macOS. They are looked at each time, and read when they have changed."""
+    """None where they cannot be had, as on macOS. They are asked for each time, and read when they have changed."""
     try:
         return _mounts_in(Path("/proc/self/mountinfo").read_bytes())
     except OSError:
