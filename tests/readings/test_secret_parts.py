@@ -1,5 +1,7 @@
 """Which parts of a setting are secrets; and which are none, although they look a little like it."""
 
+import time
+
 import pytest
 
 from everloop.readings.masks import masked_shapes
@@ -80,3 +82,16 @@ def test_names_are_read_by_their_last_word():
 def test_logs_know_keys_by_the_same_shapes(key: str):
     assert masked_shapes(f"it said {key} there") == "it said *** there"
     assert masked_shapes("it said eyJ there") == "it said eyJ there"
+
+
+@pytest.mark.parametrize("made", ["--a" * 8000, "a." * 12000, "a=" * 5000, "a: " * 5000, "--a=" * 5000 + "x"])
+def test_an_argument_that_a_stranger_has_made_to_be_slow_to_look_through_is_looked_through_in_a_moment(made: str):
+    """It stands in the home of another agent that somebody moves in from, and the gateway waits for it."""
+    before = time.process_time()
+    (parts,) = argument_parts([made])
+    assert time.process_time() - before < 3
+    assert "".join(part.text for part in parts) == made
+
+
+def test_a_secret_is_found_however_many_names_stand_before_it():
+    assert shown_arguments(["--env=" * 2000 + "API_KEY=hunter2"]) == ["--env=" * 2000 + "API_KEY=…"]

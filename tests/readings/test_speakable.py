@@ -1,5 +1,7 @@
 """What is read aloud of an answer."""
 
+import time
+
 import pytest
 
 from everloop.readings.speakable import cut_to_parts, speakable
@@ -66,3 +68,18 @@ def test_a_text_is_cut_where_something_ends_and_nothing_is_lost(size):
 )
 def test_marks_without_end_take_no_time(text):
     assert len(speakable(text)) <= len(text)
+
+
+@pytest.mark.parametrize("piece", [" ", "- ", "|-", "\\(", "\\[", "[a](", "`", "http://", "\n"])
+def test_an_answer_that_is_made_to_be_slow_to_read_is_read_in_a_moment(piece: str):
+    """A page may bring a model to say it, and all that the gateway does would wait."""
+    before = time.process_time()
+    speakable(f"x{piece * (40_000 // len(piece))}")
+    speakable(piece * (40_000 // len(piece)))
+    assert time.process_time() - before < 3
+
+
+def test_what_stands_under_the_titles_of_a_table_is_not_read():
+    for line in ("|---|:-:|", "--- | ---|", ":--|--:|--|", " | - | ", "---", "- - -"):
+        assert speakable(f"a\n{line}\nb") == "a.\nb."
+    assert speakable("| a - b |") == "a - b."

@@ -35,9 +35,10 @@ _SIGNS = {"sig", "signature", "code", "key"}  # of a parameter of an address
 _OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(=|:)(.+)", re.DOTALL)
 _PAIR = re.compile(r"([A-Za-z_][\w.-]{0,99})(=|:\s*)(.+)", re.DOTALL)
 _ADDRESS = re.compile(r"(?:\b[a-zA-Z][\w+.-]{0,30}:)?//[^\s\"'<>]+")
-# Within an argument: a command for a shell, what a database is opened with, JSON.
+# Within an argument: a command for a shell, what a database is opened with, JSON. A name is bounded, for the argument
+# may be one that a stranger has made to be slow to search.
 _INSIDE = re.compile(
-    r"(?P<head>(?:--?(?P<option>[A-Za-z][\w.-]*)(?:\s+|=)|(?P<name>[A-Za-z_][\w.-]*)(?:=|[\"']\s*:\s*))[\"']?)"
+    r"(?P<head>(?:--?(?P<option>[A-Za-z][\w.-]{0,99})(?:\s+|=)|(?P<name>[A-Za-z_][\w.-]{0,99})(?:=|[\"']\s*:\s*))[\"']?)"
     r"(?P<value>[^\s;,\"'&}$-][^\s;,\"'&}]*)"
 )
 _LOGIN = re.compile(r"(?P<before>(?:[a-zA-Z][\w+.-]*:)?//)(?P<login>[^/?#]*)@")
@@ -100,16 +101,22 @@ def secrets_of(parts: Parts) -> list[str]:
 
 
 def _one_argument(argument: str) -> Parts:
-    for shape in (_OPTION, _PAIR):
-        if (found := shape.fullmatch(argument)) is None or found[3].startswith("//"):
-            continue
-        head, value = SecretPart(found[1] + found[2]), found[3]
+    """What stands behind a name may be a name with its value again, as often as somebody likes."""
+    head, rest = "", argument
+    while found := _named_value(rest):
+        name, rest = found[1], found[3]
+        head += name + found[2]
         # -p=… is how some write a password; a port, a path or a package behind it is none.
-        short = found[1] == "-p" and not re.match(r"[@\d]", value)
-        if (short or names_secret(found[1])) and _is_value(value):
-            return (head, *_with_scheme(value, _plain_name(found[1]) if not short else "password"))
-        return tuple(_merged((head, *_one_argument(value))))
-    return text_parts(argument) if _ADDRESS.fullmatch(argument) else tuple(_merged(_inside(argument)))
+        short = name == "-p" and not re.match(r"[@\d]", rest)
+        if (short or names_secret(name)) and _is_value(rest):
+            return (SecretPart(head), *_with_scheme(rest, _plain_name(name) if not short else "password"))
+    parts = text_parts(rest) if _ADDRESS.fullmatch(rest) else _inside(rest)
+    return tuple(_merged((SecretPart(head), *parts)))
+
+
+def _named_value(text: str) -> re.Match[str] | None:
+    found = (shape.fullmatch(text) for shape in (_OPTION, _PAIR))
+    return next((each for each in found if each and not each[3].startswith("//")), None)
 
 
 def _inside(text: str) -> Iterator[SecretPart]:

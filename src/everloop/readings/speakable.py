@@ -7,10 +7,12 @@ from urllib.parse import urlsplit
 
 _MOST = 200_000  # characters that are looked at
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,}) *([\w+#.-]{0,30})")
-_RULE = re.compile(r"\s{0,3}(?:[-*_=] ?){3,}\s*|\s*\|?[\s:|-]*-[\s:|-]*\|[\s:|-]*")
+_RULE = re.compile(r"\s{0,3}(?:[-*_=] ?){3,}\s*")
+_UNDER_TITLES = re.compile(r"[\s:|-]*")  # of a table
 _MARK = re.compile(r"\s{0,20}(?:>\s{0,3}){0,9}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|\d{1,9}[.)]\s+)?")
 _CODE = re.compile(r"(`{1,3})([^`\n]{1,2000}?)\1")
-_FORMULA = re.compile(r"\$\$[^$]{1,2000}\$\$|\\\([^\n]{1,2000}?\\\)|\\\[[^\n]{1,2000}?\\\]")
+# None begins within another: else each beginning of a line of them would be looked for an end.
+_FORMULA = re.compile(r"\$\$[^$]{1,2000}\$\$|\\\((?:(?!\\\()[^\n]){1,2000}?\\\)|\\\[(?:(?!\\\[)[^\n]){1,2000}?\\\]")
 _PICTURE = re.compile(r"!\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
 _LINK = re.compile(r"\[([^\[\]\n]{1,500})\]\([^()\n]{0,2000}\)")
 _ADDRESS = re.compile(r"<?https?://[^\s()<>]{1,2000}>?")
@@ -34,8 +36,15 @@ def _lines(markdown: str) -> Iterator[str]:
         elif line.strip() in ("$$", r"\["):
             _skip(lines, "$$" if line.strip() == "$$" else r"\]")
             yield "A formula."
-        elif not _RULE.fullmatch(line):
+        elif not _is_rule(line):
             yield _words(line)
+
+
+def _is_rule(line: str) -> bool:
+    """A line is as long as a model likes, so each of its characters is looked at but a few times."""
+    if "|" in line and _UNDER_TITLES.fullmatch(line):
+        return -1 < line.find("-") < line.rfind("|")
+    return _RULE.fullmatch(line) is not None
 
 
 def _skip(lines: Iterator[str], end: str) -> int:

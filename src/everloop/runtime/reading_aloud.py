@@ -67,7 +67,7 @@ class AnswersAloud:
         maker = await self._maker()
         if maker is None:
             raise MailRefused("nothing is set to read answers aloud: speech.model")
-        parts = parts_of(markdown, maker.longest)
+        parts = await asyncio.to_thread(parts_of, markdown, maker.longest)  # an answer may be very long
         if part >= len(parts):
             return None
         heard = (listener, maker.name, maker.voice, parts[part])
