@@ -36,14 +36,25 @@ HINTS = {
     "idempotentHint": ("can be repeated", ""),
     "openWorldHint": ("reaches others", "stays inside"),
 }
+_SHORT = 80  # characters of a description in a table
 NOBODY_ASKED = "this is asked at a terminal, in a script say --yes: {}"
 
 
 def tools_table(tools: Sequence[McpToolRow]) -> str:
-    rows = [
-        (tool_name(each)[:60], each.effect.value, hints(each), in_one_line(each.description)[:80]) for each in tools
-    ]
-    return table(("TOOL", "EFFECT", "IT SAYS ITSELF", "DESCRIPTION"), rows)
+    """What a description says behind its beginning stands below: it is read before it is allowed."""
+    rows = [(tool_name(each)[:60], each.effect.value, hints(each), _beginning(each)) for each in tools]
+    cut = [each for each in tools if _beginning(each) != in_one_line(each.description)]
+    whole = ["\n".join([f"{tool_name(each)}:", *_description(each)]) for each in cut]
+    return "\n\n".join([table(("TOOL", "EFFECT", "IT SAYS ITSELF", "DESCRIPTION"), rows), *whole])
+
+
+def _beginning(tool: McpToolRow) -> str:
+    said = in_one_line(tool.description)
+    return said if len(said) <= _SHORT else f"{said[: _SHORT - 1]}…"
+
+
+def _description(tool: McpToolRow) -> list[str]:
+    return [f"  {line}" for line in visible(tool.description).splitlines()]
 
 
 def tool_name(tool: McpToolRow) -> str:
@@ -62,7 +73,7 @@ def tool_lines(tool: McpToolRow) -> list[str]:
     used = f", used {tool.used} time(s)" if tool.used else ""
     lines = [f"{tool_name(tool)}{name}: {TOOL_STATES[tool.state]}, {tool.effect.value}{used}"]
     lines += [f"  it says itself: {hints(tool)}"] if tool.hints else []
-    lines += [f"  {line}" for line in visible(tool.description).splitlines()]
+    lines += _description(tool)
     if tool.difference:
         lines += ["  what has changed:", *(f"  {line}" for line in tool.difference.splitlines())]
     elif tool.definition and tool.state != "allowed":

@@ -208,7 +208,7 @@ async def test_commands_of_clients_are_each_one_of_its_own_and_found_again_by_th
         told = [await said("exec", command=f"echo {word}") for word in ("one", "two")]
         begun = await said("exec", command="echo of the owner; sleep 600", background=True)
         id = re.search(r"b0-\w+", begun)[0]
-        own = await said("exec_output", id=id)
+        own = await said("exec_output", id=id, wait=60)
         others = await said("exec_output", f"{TOKEN}:web:anna", id=id)
         await said("exec_stop", id=id)
     assert ["one" in told[0], "two" in told[1]] == [True, True]

@@ -94,7 +94,7 @@ async def test_tools_are_called(client):
     pins = await allowed(client, SERVER)
     added = await client.call(SERVER, pins["add"], {"a": 1, "b": 2}, CONTEXT)
     shown = await client.call(SERVER, pins["picture"], {}, CONTEXT)
-    assert added == Shown(fenced('3\n{"result": 3}'), origin="MCP server x")
+    assert added == Shown(fenced("3"), origin="MCP server x")
     assert [(each.data, each.mime) for each in shown.pictures] == [(PNG, "image/png")]
 
 
