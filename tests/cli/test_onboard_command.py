@@ -265,6 +265,8 @@ async def test_a_model_that_does_not_pass_is_not_kept_unless_it_is_not_tried(per
     ran = await person.run("onboard", *given)
     assert (ran.status, "it did not call the tool" in ran.err) == (1, True)
     assert await kept_in(person) == (False, "")
+    told = msgspec.json.decode((await person.run("onboard", *given, "--json")).out)
+    assert (told["model"], [each["ok"] for each in told["tests"]]) == ("", [True, False])
     assert (await person.run("onboard", *given, "--skip-test")).status == 0
     assert load(person.home, {}).agents.defaults.model == "custom/scripted"
 

@@ -117,7 +117,12 @@ class Onboarding:
             self._terminal.tell("Ctrl-C leaves at any time, and what is finished stays.\n")
 
     def _ask_model(self) -> None:
-        self._model = ModelQuestion(self._interview, self._terminal, self._given).ask()
+        question = ModelQuestion(self._interview, self._terminal, self._given)
+        try:
+            self._model = question.ask()
+        except EverloopError:
+            self._model = ModelKept("", tests=tuple(question.tests))
+            raise
         self._note(*self._model.written)
         self._notes += self._model.notes
         for note in self._model.notes:

@@ -45,7 +45,7 @@ class ModelQuestion:
         self._interview = interview
         self._terminal = terminal
         self._given = arguments
-        self._tests: list[TriedOut] = []
+        self.tests: list[TriedOut] = []
 
     def ask(self) -> ModelKept:
         """Raises EverloopError where nothing could be kept, and nobody is there to choose again; Left."""
@@ -204,17 +204,17 @@ class ModelQuestion:
 
     def _settle(self, pick: ModelPick) -> ModelKept:
         """Try it, and keep it if that goes well."""
-        self._tests.clear()
+        self.tests.clear()
         name = pick.provider if pick.is_local else f"{pick.provider}/{pick.model}"
         if not self._given.skip_test and self._is_worth_trying(pick):
             self._terminal.note(f"asking {name}: an answer and a tool call")
             name, well = run_loop(onboarding.try_pick(pick, self._terminal.status, self._tried))
             if not well and not self._interview.agree(f"{name} did not pass. Keep it all the same?", False):
-                why = next(each.why for each in self._tests if not each.ok)
+                why = next(each.why for each in self.tests if not each.ok)
                 raise EverloopError(f"{name} was tried and did not pass ({why}). Nothing was kept of it")
         name, notes = run_loop(onboarding.keep_pick(pick))
         key = (f"the key of {name.partition('/')[0]}, in the vault",) if pick.key else ()
-        return ModelKept(name, (f"agents.defaults.model = {name}", *key), tuple(self._tests), tuple(notes))
+        return ModelKept(name, (f"agents.defaults.model = {name}", *key), tuple(self.tests), tuple(notes))
 
     def _is_worth_trying(self, pick: ModelPick) -> bool:
         """What would have to be fetched first is asked about."""
@@ -223,7 +223,7 @@ class ModelQuestion:
         return self._interview.attended and self._interview.agree("Fetch it now (1.1 GB), and try it?", True)
 
     def _tried(self, tried: TriedOut) -> None:
-        self._tests.append(tried)
+        self.tests.append(tried)
         if not self._given.json:
             self._terminal.answer(to_text(tried))
 

@@ -187,13 +187,14 @@ def run(
     )
 
 
-def as_one_of_many() -> tuple[str, ...]:
-    """What comes before a command so that root may not read and write everything."""
+def as_one_of_many(*more: str) -> tuple[str, ...]:
+    """What comes before a command so that root may not read and write everything, nor do `more`."""
     if os.getuid():
         return ()
     if not shutil.which("setpriv"):
         pytest.skip("root cannot be kept from reading without setpriv")
-    return ("setpriv", f"--bounding-set={LESS}", f"--inh-caps={LESS}")
+    less = ",".join((LESS, *(f"-{name}" for name in more)))
+    return ("setpriv", f"--bounding-set={less}", f"--inh-caps={less}")
 
 
 def may_mount() -> bool:
@@ -236,6 +237,17 @@ class TestTheCommand:
         found = {each["check"]: each for each in json.loads(ran.stdout)["findings"]}
         assert found["extras"]["todo"] == "pip install 'everloop[postgres]'"
         assert found["store"]["todo"] == "Install the extra: pip install 'everloop[postgres]'"
+
+    async def test_a_port_that_is_roots_is_told_to_everybody_else(self, home: DoctoredHome):
+        if int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text()) <= 80:  # noqa: ASYNC240
+            pytest.skip("on this machine everybody may listen at port 80")
+        home.port = 80
+        home.write_config()
+        ran = await asyncio.to_thread(run, home.path, "--json", wrap=as_one_of_many("net_bind_service"))
+        found = {each["check"]: each for each in json.loads(ran.stdout)["findings"]}
+        assert found["gateway-listens"]["verdict"] == "broken"
+        assert "may not listen at port 80" in found["gateway-listens"]["what"]
+        assert "gateway.port" in found["gateway-listens"]["todo"]
 
     async def test_what_is_mine_and_shut_is_told_with_the_command_that_opens_it(self, home: DoctoredHome):
         (home.path / "logs").mkdir()
