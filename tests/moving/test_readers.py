@@ -395,3 +395,25 @@ def test_two_documents_of_one_name_are_two_files(tmp_path: Path):
         ("imported/claude/Soil/plan.md", "first"),
         ("imported/claude/Soil/plan-16367aac.md", "second"),
     ]
+
+
+def test_a_strangers_home_names_no_folder_of_whoever_moves_in(tmp_path: Path):
+    keys, home = tmp_path / "keys", tmp_path / "theirs"
+    keys.mkdir()
+    (keys / "id").write_text("secret")
+    home.mkdir()
+    (home / "config.json").write_text(json.dumps({"agents": {"defaults": {"workspace": str(keys)}}}))
+    with pytest.raises(EverloopError, match="holds nothing that a workspace has"):
+        NanobotHome(home)
+    (home / "config.json").write_text("{}")
+    (home / "workspace").symlink_to(keys)
+    with pytest.raises(EverloopError, match="holds nothing that a workspace has"):
+        NanobotHome(home)
+    (keys / "AGENTS.md").write_text("It is one.")
+    assert [each.name for each in NanobotHome(home).texts() if isinstance(each, ForeignText)] == ["AGENTS.md", "id"]
+    (home / "media").symlink_to(keys)
+    assert NanobotHome(home).file(ForeignFile("id", "id"), 100) is None
+    (home / "media").unlink()
+    (home / "media").mkdir()
+    (home / "media" / "id").write_bytes(b"a picture")
+    assert NanobotHome(home).file(ForeignFile("id", "id"), 100) == b"a picture"

@@ -1,11 +1,13 @@
 """Moving in where the store is PostgreSQL: the same comes as into SQLite, and once."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.moving.foreign_homes import FIXTURES, chatgpt_export, claude_export, openclaw_home
 from tests.store.conftest import PostgresHome
 
+from everloop.app import moving_hand
 from everloop.app.moving import open_mover
 from everloop.app.records import open_records
 
@@ -39,3 +41,14 @@ async def test_the_same_comes_into_postgres_as_into_sqlite(kind: str, tmp_path: 
     taken, _, there, titles = await moved(server, kind, source)
     assert (taken, bool(there), bool(titles)) == ([], True, True)
     assert not (server / "everloop.db").exists()
+
+
+async def test_what_would_fill_the_disk_is_left_and_comes_when_there_is_room(tmp_path: Path, monkeypatch: Any):
+    home, export = tmp_path / "home", chatgpt_export(tmp_path / "export.zip")
+    usual = moving_hand.SPARE
+    monkeypatch.setattr(moving_hand, "SPARE", 10**18)
+    taken, left, _, _ = await moved(home, "chatgpt", export)
+    assert (taken, sum("make room, then run this again" in each for each in left)) == ([], 2)
+    assert not [path for path in (home / "files").rglob("*") if path.is_file() and path.stat().st_size]
+    monkeypatch.setattr(moving_hand, "SPARE", usual)
+    assert (await moved(home, "chatgpt", export))[0] == ["Garden 1", "Garden 2"]

@@ -15,7 +15,7 @@ from msgspec import Struct
 from ..bus.local import LocalBus
 from ..core.message import Media, Text
 from ..core.people import OWNER, Role
-from ..errors import FileTooLarge, HomeError, NoRoom
+from ..errors import FileTooLarge, HomeError, MailRefused, NoRoom
 from ..files.attachments import Attachments
 from ..memory.book import MemoryBook
 from ..moving.values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignSource, ForeignText
@@ -48,6 +48,7 @@ from .records import open_records
 from .schedules import ScheduleWords, schedules_in
 from .settings_writing import write_noted
 
+SPARE = 100_000_000  # bytes of the disk that stay free
 LARGEST_FILE = 50_000_000
 BY_HAND = Asker(OWNER, Role.OWNER, DIRECT, by_hand=True)
 HAS_KEY = "there is another key in the vault already, which stays"
@@ -100,6 +101,7 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         data = await asyncio.to_thread(self.source.file, file, LARGEST_FILE)
         if data is None:
             return Text(NO_FILE.format(name=file.name[:200]))
+        await asyncio.to_thread(_check_room, self.opened.home)
         try:
             return await self.attachments.take(OWNER, file.name, data)
         except (FileTooLarge, NoRoom) as error:
@@ -119,6 +121,7 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         return ""
 
     async def text(self, found: ForeignText) -> str:
+        await asyncio.to_thread(_check_room, self.opened.home)
         return await asyncio.to_thread(_copy, found, workspace_of(self.opened.settings, self.opened.home))
 
     async def skill(self, found: ForeignSkill) -> str:
@@ -177,6 +180,13 @@ def _about(found: ForeignConversation, session: str) -> bytes:
     title = found.title.replace("\0", "").encode("utf-8", "replace").decode()
     about = {"_type": "metadata", "key": session, "title": title}
     return _encode({**about, "created_at": written_time(found.created)} if found.created else about)
+
+
+def _check_room(home: Path) -> None:
+    """A few megabytes of an archive may unpack to terabytes, and a house that runs needs room to keep what people say.
+    Raises MailRefused."""
+    if shutil.disk_usage(home).free < SPARE:
+        raise MailRefused(f"the disk of {home} has less than {SPARE:,} bytes left: make room, then run this again")
 
 
 def _named(part: Text | Media) -> str:

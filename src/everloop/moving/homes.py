@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..errors import EverloopError
 from .transcript import seconds, written_time
 from .values import ForeignSkill, ForeignText, Remark
 
@@ -14,6 +15,7 @@ LARGEST_FILE = 100 << 20
 MOST_FILES = 20_000
 LARGEST_JSON = 64 << 20
 SKIPPED = {".git", ".nanobot", ".openclaw", "node_modules", "__pycache__", ".venv", "sessions", "cron", "skills"}
+MARKS = ("AGENTS.md", "SOUL.md", "USER.md", "memory")  # what both agents write into every workspace
 MEMORIES = {"MEMORY.md", "HISTORY.md", "history.jsonl", ".cursor", ".dream_cursor"}
 
 
@@ -37,14 +39,26 @@ def read_json(path: Path) -> Any:
 
 
 def workspace_in(home: Path, config: Any, usual: str) -> Path:
-    """The folder that its owner has chosen, if it is there; else the one in the home, wherever the home is now."""
+    """The folder that its owner has chosen, if it is there; else the one in the home, wherever the home is now. A
+    stranger's home may name any folder of whoever moves in, such as that of their keys: one outside of the home counts
+    only if it looks like a workspace. Raises EverloopError."""
     for key in ("agents", "defaults", "workspace"):
         config = config.get(key) if isinstance(config, Mapping) else None
     if isinstance(config, str) and config.rstrip("/") not in ("", usual) and "\0" not in config:
         chosen = Path(config).expanduser() if config.startswith("~/") else Path(config)
         if chosen.is_absolute() and chosen.is_dir():
-            return chosen
-    return home / "workspace"
+            return _looked_at(chosen)
+    inner = home / "workspace"
+    return _looked_at(inner) if inner.is_symlink() else inner
+
+
+def _looked_at(folder: Path) -> Path:
+    if not any(os.path.lexists(folder / name) for name in MARKS):
+        raise EverloopError(
+            f"its workspace is said to be {folder}, which holds nothing that a workspace has ({', '.join(MARKS)}): if "
+            "it is one, put an AGENTS.md there; else mend its settings, or what links there"
+        )
+    return folder
 
 
 def json_lines(text: str) -> Iterator[Mapping[str, Any] | None]:

@@ -101,7 +101,7 @@ class NanobotHome:
         return tuple(ForeignFile(Path(name).name, place) for name, place in inner)
 
     def file(self, found: ForeignFile, most: int) -> bytes | None:
-        folder = (self.home / "media").resolve()
+        folder = self.home.resolve() / "media"  # which a link leads nowhere else
         path = (folder / found.place).resolve()
         try:
             inside = path.is_relative_to(folder) and path.is_file() and path.stat().st_size <= most
