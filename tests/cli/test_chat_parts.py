@@ -172,8 +172,12 @@ def test_a_paste_of_megabytes_takes_no_more_time_than_it_has_letters():
     assert time.process_time() - began < 1  # about 0.01; where all of it is looked at with each piece, more than 5
 
 
+def nothing(*_: object) -> None:
+    pass
+
+
 async def test_whoever_closes_the_window_at_a_question_has_not_answered_it():
-    keyboard = Keyboard()
+    keyboard = Keyboard(turned=nothing, popped=nothing, asked=nothing, answered=nothing)
     asking = asyncio.ensure_future(keyboard.ask("? "))
     await asyncio.sleep(0)
     keyboard.end()

@@ -64,7 +64,7 @@ async def talk_in(chat: RichChat, arguments: argparse.Namespace, session: str) -
 
 
 class RichConversation:
-    """What joins the drawn parts of a chat and an open house."""
+    """The Backend of a rich chat: what joins its drawn parts and an open house."""
 
     def __init__(self, chat: RichChat, agent: Agent, session: str) -> None:
         self._chat = chat
@@ -85,24 +85,12 @@ class RichConversation:
             answered=self.said.add,
         )
         self._attention = Attention(window.steer, wanted.notify, wanted.title)
+        self.sources = KnownNames(agent, session).sources(self._folders)
         self._beside: list[Part] = []  # what commands have said since the last message
         self._began = 0.0
 
     def begin(self) -> None:
-        chat, scene = self._chat, self._chat.scene
-        scene.live, scene.drain = self.display.live, self.display.drain
-        scene.moves = lambda: self.display.is_moving
-        scene.status = self._status_text
-        scene.sources = KnownNames(self._agent, self._session).sources(self._folders)
-        chat.keyboard.turned = self._turned
-        chat.keyboard.asked = self._asked
-        chat.keyboard.popped = self.display.typed
-        chat.keyboard.answered = chat.buffer.cancel_completion
-        chat.echo, chat.command = self._echo, self._run
-        chat.history.keep()  # there is a home now
-        chat.leave = lambda: chat.keyboard.send(None)  # once whoever is at something is through with it
-        for command in chat.early:
-            self._run(command)
+        self._chat.join(self)
         self._attention.open()
         self._attention.entitle("everloop")
         self._status.look_soon()
@@ -124,7 +112,22 @@ class RichConversation:
         self.said.add(whole)
         return Enclosed(whole, (*map(str, files), *map(str, pictures)), tuple(beside))
 
-    def _echo(self, prompt: str, line: str) -> None:
+    def live(self, rows: int) -> str:
+        return self.display.live(rows)
+
+    def drain(self) -> None:
+        self.display.drain()
+
+    def moves(self) -> bool:
+        return self.display.is_moving
+
+    def popped(self, line: str) -> None:
+        self.display.typed(line)
+
+    def leave(self) -> None:
+        self._chat.keyboard.send(None)  # once whoever is at something is through with it
+
+    def echo(self, prompt: str, line: str) -> None:
         """What waits is shown when it is taken."""
         if prompt == PROMPT and (self._chat.keyboard.takes or line.startswith("!")):
             self.display.typed(line)
@@ -132,13 +135,13 @@ class RichConversation:
             self.display.tell(f"{prompt}{line}")
             self.said.add(line)  # which may be said in place of an answer
 
-    def _status_text(self, cells: int) -> str:
+    def status(self, cells: int) -> str:
         keyboard = self._chat.keyboard
         hints = ASKED if keyboard.is_asked else HINTS if keyboard.is_busy else ""
         beside = f"{_waiting(len(self._beside) // 2)}{hints if cells >= HINTED else ''}"
         return f"{self._status.text(cells - len(beside))}{beside}"[:cells]
 
-    def _turned(self, begins: bool) -> None:
+    def turned(self, begins: bool) -> None:
         if begins:
             self._began = time.monotonic()
             return
@@ -147,7 +150,7 @@ class RichConversation:
         if time.monotonic() - self._began >= self._agent.terminal.notify_seconds:
             self._attention.call("everloop has answered")
 
-    def _asked(self) -> None:
+    def asked(self) -> None:
         self._attention.call("everloop asks something")
         if not self._chat.buffer.text:
             self._chat.buffer.start_completion(select_first=False)  # the answers that there are
@@ -157,7 +160,7 @@ class RichConversation:
         found = await self._agent.store.conversations(OWNER, id=row.id, archived=True) if row else []
         self._attention.entitle(f"everloop: {found[0].title}" if found else "everloop")
 
-    def _run(self, command: str) -> None:
+    def run(self, command: str) -> None:
         running = self._chat.begin(self._run_command(command))
         self._chat.running.append(running)
         running.add_done_callback(self._chat.running.remove)

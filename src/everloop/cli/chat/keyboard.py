@@ -32,11 +32,17 @@ class Keyboard:
     confirms_leaving = True
     begun = ""  # stands below whatever is shown, by itself
 
-    def __init__(self) -> None:
-        self.turned: Callable[[bool], None] = lambda begins: None  # is told when a turn begins and ends
-        self.popped: Callable[[str], None] = lambda line: None  # is told of what has waited, when it is taken
-        self.asked: Callable[[], None] = lambda: None  # is told when a question waits
-        self.answered: Callable[[], None] = lambda: None  # and when it does no longer
+    def __init__(
+        self,
+        *,
+        turned: Callable[[bool], None],
+        popped: Callable[[str], None],
+        asked: Callable[[], None],
+        answered: Callable[[], None],
+    ) -> None:
+        """`turned` is told when a turn begins and ends, `popped` of what has waited, when it is taken, `asked` when a
+        question waits, and `answered` when it does no longer."""
+        self._turned, self._popped, self._asked, self._answered = turned, popped, asked, answered
         self.prompt = PROMPT
         self.answers: tuple[str, ...] = ()  # that a question takes
         self.waiting: deque[str | None] = deque()  # what was sent while nobody took it
@@ -84,16 +90,16 @@ class Keyboard:
 
     async def ask(self, prompt: str, answers: Iterable[str] = ()) -> str | None:
         self._is_asked = True
-        asyncio.get_running_loop().call_soon(self.asked)
+        asyncio.get_running_loop().call_soon(self._asked)
         try:
             return await self._read(prompt, tuple(answers))
         finally:
             self._is_asked = False
-            self.answered()
+            self._answered()
 
     def _pop(self) -> str | None:
         if (line := self.waiting.popleft()) is not None:
-            self.popped(line)
+            self._popped(line)
         return line
 
     async def _read(self, prompt: str, answers: tuple[str, ...]) -> str | None:
@@ -128,13 +134,13 @@ class Keyboard:
     @contextmanager
     def listening(self, take: Take, display: Display) -> Iterator[None]:
         self._take = take
-        self.turned(True)
+        self._turned(True)
         asyncio.get_running_loop().call_soon(self._hand_on)  # after what the turn begins with
         try:
             yield
         finally:
             self._take = None
-            self.turned(False)
+            self._turned(False)
 
     def _hand_on(self) -> None:
         while self._take and self.waiting and self.waiting[0] is not None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from textwrap import fill
-from typing import Any, TextIO, cast
+from typing import Any, Protocol, TextIO, cast
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
@@ -41,15 +41,63 @@ LEAVES = "(leaves when this is over; Ctrl-C stops it)"
 OPENING = "opening …"
 
 
-class Before:
-    """What is shown until the house is open, and asked of what comes then."""
+class Backend(Protocol):
+    """What stands behind the prompt: it says what is drawn there, and is told what happens at it."""
 
-    def __init__(self) -> None:
-        self.live: Callable[[int], str] = lambda rows: ""
-        self.status: Callable[[int], str] = lambda cells: OPENING[:cells]
-        self.drain: Callable[[], None] = lambda: None
-        self.moves: Callable[[], bool] = lambda: False
-        self.sources = NameSources()
+    @property
+    def sources(self) -> NameSources: ...
+    def live(self, rows: int) -> str: ...
+    def status(self, cells: int) -> str: ...
+    def drain(self) -> None: ...
+    def moves(self) -> bool: ...
+    def echo(self, prompt: str, line: str) -> None: ...
+    def popped(self, line: str) -> None: ...
+    def run(self, command: str) -> None: ...
+    def turned(self, begins: bool) -> None: ...
+    def asked(self) -> None: ...
+    def leave(self) -> None: ...
+
+
+class NotOpenYet:
+    """The Backend until the house is open; it keeps the commands that are to run then."""
+
+    sources = NameSources()
+
+    def __init__(self, note: Callable[[str], None], stop: Callable[[], None]) -> None:
+        self._note = note
+        self._stop = stop
+        self.commands: list[str] = []
+
+    def live(self, rows: int) -> str:
+        return ""
+
+    def status(self, cells: int) -> str:
+        return OPENING[:cells]
+
+    def drain(self) -> None:
+        pass
+
+    def moves(self) -> bool:
+        return False
+
+    def echo(self, prompt: str, line: str) -> None:
+        pass
+
+    def popped(self, line: str) -> None:
+        pass
+
+    def run(self, command: str) -> None:
+        self.commands.append(command)
+        self._note("(it is run when everything is loaded)")
+
+    def turned(self, begins: bool) -> None:
+        pass
+
+    def asked(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        self._stop()
 
 
 class RichChat:
@@ -57,17 +105,19 @@ class RichChat:
 
     def __init__(self, home: Path, stdin: TextIO, stdout: TextIO) -> None:
         self.home = home
-        self.keyboard = Keyboard()
+        self.keyboard = Keyboard(
+            turned=lambda begins: self._backend.turned(begins),
+            popped=lambda line: self._backend.popped(line),
+            asked=lambda: self._backend.asked(),
+            answered=lambda: self.buffer.cancel_completion(),
+        )
+        self._early = NotOpenYet(self.note, self.keyboard.stop)
+        self._backend: Backend = self._early
         self.folded = Folded()
-        self.scene = Before()
         self.history = TypedHistory(home / FILE, self.folded)
-        self.echo: Callable[[str, str], None] = lambda prompt, line: None
-        self.command: Callable[[str], None] = self._hold  # runs what begins with !
-        self.early: list[str] = []  # such commands, from before there was anybody to run them
-        self.running: list[asyncio.Task[None]] = []  # and those that run
-        self.leave: Callable[[], None] = lambda: None
+        self.running: list[asyncio.Task[None]] = []  # typed commands
         self.buffer = Buffer(
-            completer=ChatCompleter(lambda: self.scene.sources, lambda: self.keyboard.answers),
+            completer=ChatCompleter(lambda: self._backend.sources, lambda: self.keyboard.answers),
             complete_while_typing=Condition(self._completes),
             history=self.history,
             multiline=True,
@@ -84,13 +134,20 @@ class RichChat:
         scene = Scene(
             prompt=lambda: self.keyboard.prompt,
             live=self._live,
-            status=lambda cells: self.scene.status(cells),
-            drain=lambda: self.scene.drain(),
-            moves=lambda: self.scene.moves(),
+            status=lambda cells: self._backend.status(cells),
+            drain=lambda: self._backend.drain(),
+            moves=lambda: self._backend.moves(),
         )
         keys = chat_keys(self.keyboard, self.folded, deeds)
         self.window = ChatWindow(stdin, stdout, self.buffer, keys, scene)
         self.tasks: set[asyncio.Task[None]] = set()
+
+    def join(self, backend: Backend) -> None:
+        """The house is open, and there is a home."""
+        self._backend = backend
+        self.history.keep()
+        for command in self._early.commands:
+            backend.run(command)
 
     def _is_early(self) -> bool:
         self.window.read_early()
@@ -107,10 +164,6 @@ class RichChat:
         task.add_done_callback(self._ended)
         return task
 
-    def _hold(self, command: str) -> None:
-        self.early.append(command)
-        self.note("(it is run when everything is loaded)")
-
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -118,7 +171,7 @@ class RichChat:
 
     def _live(self, rows: int) -> str:
         waiting = [LEAVES if line is None else f"> {in_one_line(line)}" for line in self.keyboard.waiting]
-        return "\n".join(filter(None, (*waiting[-rows:], self.scene.live(rows - len(waiting)))))
+        return "\n".join(filter(None, (*waiting[-rows:], self._backend.live(rows - len(waiting)))))
 
     def _completes(self) -> bool:
         """Without being asked: what begins with a slash, or names a file."""
@@ -136,12 +189,12 @@ class RichChat:
         if not self.keyboard.is_asked:
             self.history.append_string(text.rstrip("\n"))
         self.buffer.reset()
-        if line.lstrip() in ("/resume", "/tree") and self.scene.sources.names and not self.keyboard.is_asked:
+        if line.lstrip() in ("/resume", "/tree") and self._backend.sources.names and not self.keyboard.is_asked:
             self._choose(line.strip())
             return
-        self.echo(prompt, text)
+        self._backend.echo(prompt, text)
         if text.startswith("!") and line[1:].strip() and not self.keyboard.is_asked:
-            self.command(line[1:].strip())
+            self._backend.run(line[1:].strip())
         else:
             self.keyboard.send(line, later)
 
@@ -165,12 +218,12 @@ class RichChat:
 
     def _leave(self) -> None:
         if self.keyboard.is_busy:  # also at a question, which that does not answer
-            self.echo("> ", "/exit")
+            self._backend.echo("> ", "/exit")
             self.keyboard.send("/exit", later=True)
         elif self.keyboard.is_reading:
             self.keyboard.send(None)
         else:
-            self.leave()
+            self._backend.leave()
 
     def _edit(self) -> None:
         from .editor import edit_text
@@ -208,7 +261,6 @@ async def run_rich(arguments: argparse.Namespace) -> int:
             loop.add_signal_handler(signal.SIGINT, chat._interrupt)
             try:
                 with chat.keyboard.on_interrupt(lambda: _cancel(talking)):
-                    chat.leave = lambda: _cancel(talking)
                     both: set[asyncio.Future[Any]] = {talking, drawn}
                     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
                     return await _result(chat, talking, drawn)

@@ -29,11 +29,13 @@ from ..here import Here, ask, ask_about_files, catch_up, finish, is_answer, mind
 from ..lines import LineReader
 from ..session_key import DIRECT, session_key
 from ..terminal import Terminal, WrongUse
+from .front import Display
 from .talk import chat
 
 SOON = 2.0  # seconds in which a line is read of which the beginning is there
 LONGEST_CUT = 10_000  # characters that are shown of an answer that was cut off; the log has more
 UNATTENDED = "(to be asked: --approvals ask, then everloop approvals; to allow all: --approvals allow)"
+FOLLOWED = (AnswerBegan, AnswerPiece, AnswerEnded, ToolCalled, SummaryWritten, Warned)
 LATER = 75  # the exit code of what may be tried again later (EX_TEMPFAIL)
 
 
@@ -108,32 +110,33 @@ def _refuse(here: Here) -> int:
     return LATER
 
 
+def _tell_beside(piece: AnswerPiece, terminal: Display) -> None:
+    """What is told about an answer while it comes, where only the whole of it is shown."""
+    if piece.notice:
+        terminal.note(f"({piece.notice})")
+    elif piece.progress:
+        terminal.status(piece.progress)
+
+
 async def _answer_once(here: Here, text: str, files: list[str], as_json: bool) -> int:
     terminal, unattended = here.terminal, False
     streams = sys.stdout.isatty() and not as_json  # someone looks on
     try:
         async with stopping(here), here.questions() as questions, minding(here, questions):
             async for event in here.say(text, files):
-                match event:
-                    case AnswerGiven(answer=answer):
-                        show = terminal.finish if streams else terminal.answer
-                        show(to_json(answer) if as_json else answer.content)
-                        note_limits(answer, terminal)
-                    case AnswerBegan() | AnswerEnded():
-                        terminal.follow(event)
-                    case AnswerPiece() if streams:
-                        terminal.follow(event)
-                    case AnswerPiece(notice=notice) if notice:
-                        terminal.note(f"({notice})")
-                    case AnswerPiece(progress=progress) if progress:
-                        terminal.status(progress)
-                    case PermissionAsked():
-                        ask(here, questions, event.approvals)
-                    case ToolCalled() | SummaryWritten() | Warned():
-                        terminal.follow(event)
-                    case ToolReturned(outcome="denied", text=why):
-                        terminal.follow(event)
-                        unattended = unattended or why == REFUSALS["unattended"]
+                if isinstance(event, AnswerGiven):
+                    show = terminal.finish if streams else terminal.answer
+                    show(to_json(event.answer) if as_json else event.answer.content)
+                    note_limits(event.answer, terminal)
+                elif isinstance(event, AnswerPiece) and not streams:
+                    _tell_beside(event, terminal)
+                elif isinstance(event, PermissionAsked):
+                    ask(here, questions, event.approvals)
+                elif isinstance(event, ToolReturned) and event.outcome == "denied":
+                    terminal.follow(event)
+                    unattended = unattended or event.text == REFUSALS["unattended"]
+                elif isinstance(event, FOLLOWED):
+                    terminal.follow(event)
     except TurnFailed as error:
         if error.cut and not streams:
             terminal.note(error.cut if len(error.cut) <= LONGEST_CUT else f"{error.cut[:LONGEST_CUT]} …")
