@@ -37,7 +37,7 @@ from tests.processes import kill
 
 from .stand_in import stand_in
 
-EXAMPLES = int(os.environ.get("EVERLOOP_SCHEMA_EXAMPLES", in_full(100, 5)))
+EXAMPLES = int(os.environ.get("EVERLOOP_SCHEMA_EXAMPLES", in_full(100, 8)))
 FEW = max(2, EXAMPLES // 4)
 SECONDS = 300 + EXAMPLES * 10
 ALL = "examples,coverage,fuzzing,stateful"  # phases of schemathesis
@@ -45,7 +45,7 @@ BRIEF = in_full(ALL, "examples,fuzzing")  # where it matters who is let in, and 
 
 METHODS = in_full(["get", "put", "post", "delete", "options", "patch", "trace", "query"], ["trace"])  # not of a route
 TRIED = in_full(1, 6)  # of every so many paths one is asked for by whom few let in; tests/permissions asks for all
-COVERED = in_full(1, 9)  # of every so many paths one is asked for with every edge of its shape, which takes longest
+COVERED = in_full(1, 5)  # of every so many paths one is asked for with every edge of its shape, which takes longest
 BY_EDGES = ("/api/personas", "/api/personas/{name}")  # only with these does anybody say what it takes
 pytestmark = [
     pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed"),
