@@ -212,14 +212,12 @@ def broken_rings(package: Path) -> list[str]:
         for node in dict.fromkeys(inside):
             for target in _modules_of(node, name, file, files):
                 place = file.relative_to(package).as_posix()
-                if name in _all_loaded(target, above) and place not in RINGS_LEFT:
+                if name in _all_loaded(target, above):
                     found.append(f"{place}:{node.lineno} imports {target}, which imports it")
     return found
 
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
-# Each takes a constant from who loads it; it could stand in a third place.
-RINGS_LEFT = {"app/backups.py", "app/moving.py", "app/opening.py"}
 
 
 def _module(file: Path, package: Path) -> str:

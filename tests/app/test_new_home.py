@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from everloop.app.new_home import NewHome, make_room
-from everloop.app.opening import half_restored, marker_beside, opened_home
+from everloop.app.opening import half_restored, opened_home
+from everloop.app.restore_marker import marker_beside
 from everloop.errors import HomeError
 
 

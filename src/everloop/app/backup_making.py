@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 
 from .. import __version__
-from ..backup.listing import SEALED, BackupFile, MadeBackup, new_backup
+from ..backup.listing import FOLDER, SEALED, BackupFile, MadeBackup, Tell, new_backup
 from ..backup.manifest import DATABASE, About, PackSummary
 from ..backup.pack import Pack
 from ..backup.walk import Apart, pack_tree, place_of, size_of
@@ -22,7 +22,6 @@ from ..ports import Clock, Store
 from ..ports.failpoint import reach
 from ..settings import Settings, workspace_of
 from ..store.copying import counts_in, schema_in
-from .backups import FOLDER, Tell
 from .finishing import to_its_end
 from .home_folders import FOLDERS, FolderRule
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..backup.listing import BackupFile, MadeBackup, backups_in, forget_oldest, last_backup
+from ..backup.listing import FOLDER, BackupFile, MadeBackup, Tell, backups_in, forget_oldest, last_backup
 from ..errors import SettingsError
 from ..ports import Clock, Store, Vault
 from ..ports.audit import Audit, line_of
@@ -14,11 +14,9 @@ from .secrets import VAULT, take_out
 
 __all__ = ["BackupFile", "Backups", "MadeBackup", "backups_in", "folder_of", "last_backup"]
 
-FOLDER = "backups"  # in the home, where no other is named
 CREATED = "backup.created"
 REMEMBERED = 10_000  # backups: one a day for 27 years
 PASSPHRASE = "EVERLOOP_BACKUP_PASSPHRASE"
-Tell = Callable[[int, int], None]  # so many bytes, of about so many
 
 
 class Backups:

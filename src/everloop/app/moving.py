@@ -17,6 +17,7 @@ from msgspec import Struct, structs
 
 from ..errors import EverloopError, MailRefused
 from ..moving.values import (
+    SET_ASIDE,
     ForeignConversation,
     ForeignJob,
     ForeignSkill,
@@ -34,7 +35,6 @@ from .moving_ledger import ImportLedger
 from .moving_settings import ForeignSetting, settings_of
 
 MEMORY, HISTORY = "MEMORY.md", "HISTORY.md"
-SET_ASIDE = "imported/{kind}/skills"  # skills that nobody has looked at yet
 PAUSED = (
     "set aside in {place} of the workspace, so that two do not do it: end the other agent, then move it up into the "
     "workspace, where it is looked at by itself (docs/heartbeat.md)"

@@ -18,7 +18,15 @@ from ..core.people import OWNER, Role
 from ..errors import FileTooLarge, HomeError, MailRefused, NoRoom
 from ..files.attachments import Attachments
 from ..memory.book import MemoryBook
-from ..moving.values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignSource, ForeignText
+from ..moving.values import (
+    SET_ASIDE,
+    ForeignConversation,
+    ForeignFile,
+    ForeignJob,
+    ForeignSkill,
+    ForeignSource,
+    ForeignText,
+)
 from ..ports.audit import line_of
 from ..ports.conversation import ResumeThread
 from ..ports.memory import MEMORY
@@ -29,7 +37,6 @@ from ..runtime.sessions import Sessions
 from ..settings import workspace_of
 from ..settings.editor import Edition, SettingsEditor
 from .files import open_storage
-from .moving import SET_ASIDE
 from .moving_look import (
     DIRECT,
     changes_of,

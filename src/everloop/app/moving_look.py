@@ -13,7 +13,7 @@ from ..core.people import OWNER
 from ..errors import SettingsError
 from ..memory.skills.install import FetchedSkill, from_folder
 from ..memory.views import LONGEST
-from ..moving.values import ForeignConversation, ForeignJob, ForeignSkill, ForeignText
+from ..moving.values import SET_ASIDE, ForeignConversation, ForeignJob, ForeignSkill, ForeignText
 from ..ports.schedules import Schedule
 from ..runtime.schedule_desk import drafted
 from ..settings import workspace_of
@@ -21,7 +21,6 @@ from ..settings.edit import SettingChange, spelled
 from ..settings.editor import Edition, SettingsEditor
 from ..store.schedule import next_due, next_ones
 from ..tools.bootstrap import FILES
-from .moving import SET_ASIDE
 from .moving_settings import ForeignSetting
 from .schedules import rules_of
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from ..errors import HomeError
 from ..ports.failpoint import reach
-from .opening import RESTORING, marker_beside
+from .restore_marker import RESTORING, marker_beside
 
 _IDLE = ("logs", "run", "backups", "models", RESTORING)  # what does not make a folder somebody's home
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

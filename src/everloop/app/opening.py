@@ -13,9 +13,9 @@ from ..errors import HomeError
 from ..ports import Clock, Store, Vault
 from ..ports.channel_state import ChannelRecords
 from ..settings import Settings, home_of, load
+from .restore_marker import RESTORING, marker_beside
 from .settings_files import SettingsFiles
 
-RESTORING = "restoring.json"  # lies in a home from the first file that is restored until all is there
 HALF = (
     "the home {home} is half restored: a restore was cut off. Run `everloop backup restore` again with the same file, "
     "or remove the folder"
@@ -104,12 +104,6 @@ def half_restored(home: Path) -> str:
     if aside := aside_of(home):
         return MOVED.format(home=home, aside=aside)
     return HALF.format(home=home) if os.path.exists(home / RESTORING) else ""
-
-
-def marker_beside(home: Path) -> Path:
-    """Of a restore that moves aside what is there: from before that until it has ended."""
-    real = Path(os.path.realpath(home))
-    return real.with_name(f"{real.name}.{RESTORING}")
 
 
 def _loaded(home: Path, given: Mapping[str, Any]) -> Settings:

@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -18,11 +18,14 @@ from msgspec import Struct
 from ..errors import BackupError
 from .manifest import PackSummary
 
+FOLDER = "backups"  # in a home, where no other is named
 PLAIN, SEALED = ".tar.gz", ".tar.gz.enc"
 _NAME = re.compile(r"everloop-(\d{8}-\d{6})(?:-\d+)?\.tar\.gz(\.enc)?")
 _PART = ".everloop-*.part"
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS}
 _STAMP = "%Y%m%d-%H%M%S"
+
+Tell = Callable[[int, int], None]  # so many bytes, of about so many
 
 
 class BackupFile(Struct, frozen=True):

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+SET_ASIDE = "imported/{kind}/skills"  # in a workspace: skills that nobody has looked at yet
+
 
 class Remark(Struct, frozen=True):
     """What is not taken over, and what to do about it, in a sentence. What is of `all` is told before what is of one
