@@ -2,7 +2,8 @@
 was made of. A copy is whole as soon as it has its name, and only its owner can read it, as the file itself."""
 
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
@@ -17,17 +18,25 @@ def copy(path: Path, target: int) -> None:
     part = path.with_name(f"{path.name}.before-{target}.part")
     try:
         _remove(part)  # left by a process that was killed
-        part.touch(mode=0o600)
-        _back_up(path, part)
-        part.replace(part.with_suffix(""))
+        with _removed_afterwards(part):
+            part.touch(mode=0o600)
+            _back_up(path, part)
+            part.replace(part.with_suffix(""))
         _keep_name(path.parent)
     except OSError as error:
         raise HomeError(
             f"{path} was to be copied before it is changed, which failed ({error.strerror}: {part}). "
             "It was left untouched: make room for a copy and start again"
         ) from error
+
+
+@contextmanager
+def _removed_afterwards(part: Path) -> Iterator[None]:
+    """Where there is no room for all of it, the version of before needs what is left to go on."""
+    try:
+        yield
     finally:
-        _remove(part)  # where there was no room for it: the version of before needs what is left to go on
+        _remove(part)
 
 
 def _remove(part: Path) -> None:

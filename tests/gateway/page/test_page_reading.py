@@ -72,6 +72,7 @@ async def test_text_is_drawn_as_it_was_written(browser: Any, tmp_path: Path):
         await stage.log_in()
         await stage.say("something rich")
         await stage.answer("water")
+        await stage.until("document.querySelector('.prose math') !== null")  # what draws it is loaded by then
         found = await stage.page.evaluate(
             """() => { const all = (tag) => [...document.querySelectorAll(`.prose ${tag}`)]; return {
                 breaks: all('p')[0].querySelectorAll('br').length,

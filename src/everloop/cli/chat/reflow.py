@@ -56,19 +56,19 @@ class ReflowRenderer(Renderer):
         columns = self.output.get_size().columns
         if self._last_screen and self._last_size and columns < self._last_size.columns:
             rows = [self._cells(row, self._last_screen) for row in range(self._cursor_pos.y + 1)]
-            self._cursor_pos = moved(self._cursor_pos, rows, columns)
+            self.output.write_raw("\r")  # terminals differ in the column that a cursor behind the end of a row gets
+            self._cursor_pos = Point(0, row_of(self._cursor_pos, rows, columns))
             self._last_size = None  # what stands there is known no longer
 
     def _cells(self, row: int, screen: Screen) -> int:
         return max(self._longest.get(row, 0), _cells(screen.data_buffer[row]))
 
 
-def moved(cursor: Point, rows: Sequence[int], columns: int) -> Point:
-    """Where the cursor is when all rows are wrapped into so many columns; `rows` has the cells of each, down to that of
-    the cursor."""
-    above = sum(-(-cells // columns) or 1 for cells in rows[:-1])
-    at = min(cursor.x, rows[-1])
-    return Point(at % columns, above + at // columns)
+def row_of(cursor: Point, rows: Sequence[int], columns: int) -> int:
+    """In which row the cursor is when all rows are wrapped into so many columns; `rows` has the cells of each, down to
+    that of the cursor. A cursor behind the end of a row stays in its last part."""
+    *above, own = (-(-cells // columns) or 1 for cells in rows)
+    return sum(above) + min(cursor.x // columns, own - 1)
 
 
 def _cells(row: Mapping[int, Char]) -> int:
