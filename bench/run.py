@@ -273,8 +273,8 @@ def gateway_server(base: str, home: str, under: Sequence[str] = ()) -> Iterator[
 
 
 def cpu_so_far(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds, to the nanosecond; /proc counts in hundredths, of which four hundred turns take eight."""
+    return time.clock_gettime((~pid << 3) | 2)  # as clock_getcpuclockid(3) does on Linux
 
 
 def rss_of(pid: int) -> float:

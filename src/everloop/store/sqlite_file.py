@@ -83,6 +83,9 @@ def _open(
             reader = apsw.Connection(str(path), flags=_FLAGS, vfs=vfs or None)
             opened.callback(reader.close)
             reader.set_busy_timeout(int(OPEN_SECONDS * 1000))
+            for each in (connection, reader):
+                # Else SQLite plans a statement anew whenever it is asked with other values, which takes longer than most.
+                each.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise _corrupt(path, str(error)) from error
         except apsw.BusyError as error:
