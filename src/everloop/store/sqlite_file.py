@@ -84,7 +84,7 @@ def _open(
             opened.callback(reader.close)
             reader.set_busy_timeout(int(OPEN_SECONDS * 1000))
             for each in (connection, reader):
-                # Else SQLite plans a statement anew whenever it is asked with other values, which takes longer than most.
+                # Else SQLite plans a statement anew whenever it is asked with other values: most take less than that.
                 each.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         except (apsw.NotADBError, apsw.CorruptError) as error:
             raise _corrupt(path, str(error)) from error
