@@ -11,7 +11,7 @@ from everloop.channels.matrix.listening import read_resume
 from everloop.channels.matrix.rooms import TRIES
 from everloop.channels.matrix.sync import LARGEST
 from everloop.errors import ChannelDown, ChannelRefused, ProviderError
-from tests.channels.matrix.listener import Bot, Listener, part_for
+from tests.channels.matrix.listener import PATIENCE, Bot, Listener, part_for
 from tests.channels.matrix.somebody import Somebody
 from tests.channels.matrix.synapse import Synapse
 from tests.channels.matrix.troubled import Between
@@ -93,6 +93,30 @@ async def test_a_room_that_its_homeserver_cannot_tell_of_is_a_group_in_the_end(
     async with bot.listening(channel=channel, resume=listener.resume) as later:
         (heard,) = await later.hears(1)
     assert (heard.text, heard.direct, heard.chat) == ("two", False, room)
+
+
+async def test_a_room_is_not_left_because_its_homeserver_cannot_tell_of_it_yet(
+    bot: Bot, anna: Somebody, between: Between
+):
+    asked_again = asyncio.Event()
+
+    def once(method: str, path: str, asked: bytes) -> web.Response | None:
+        if "/members" not in path:
+            return None
+        if sum("/members" in each for _, each in between.asked) == 1:
+            return web.Response(status=500, text='{"errcode": "M_UNKNOWN"}')
+        asked_again.set()
+        return None
+
+    between.before = once
+    async with bot.listening(homeserver=between.url) as listener:
+        room = await anna.make_room(bot.user, direct=True)
+        async with asyncio.timeout(PATIENCE):
+            await asked_again.wait()
+        await anna.say(room, "one")
+        (heard,) = await listener.hears(1)
+    assert (heard.text, heard.direct) == ("one", True)
+    assert [path for _, path in between.asked if path.endswith("/leave")] == []
 
 
 async def test_a_sync_that_is_too_large_is_asked_for_in_less(bot: Bot, anna: Somebody, between: Between):

@@ -11,7 +11,8 @@ from everloop.gateway.access.scopes import SCOPES
 from everloop.readings.commands import COMMANDS, find, rest_of, scope_of
 from everloop.testing import Say, ScriptedModel, Shown
 
-PIN = "my secret pin is 4711"
+# A word, for figures stand in ids as well.
+PIN = "my secret pin is quokka"
 # Every command in every form that there is, and the scope that it needs beside `chat`.
 FORMS = {
     "/help": "",
@@ -46,9 +47,9 @@ FORMS = {
     "/memory": "read",
     "/memory help": "",
     "/memory show": "read",
-    "/memory search 4711": "read",
+    "/memory search quokka": "read",
     "/memory log": "read",
-    "/memory forget 4711": "read",
+    "/memory forget quokka": "read",
     "/memory restore 1": "read",
     "/approve": "read",
     "/approve abcd": "approve",
@@ -79,7 +80,7 @@ FORMS = {
     "/session": "read",
     "/session help": "",
     "/session list": "read",
-    "/session search 4711": "read",
+    "/session search quokka": "read",
     "/session resume {id}": "read",
     "/session fork": "read",
     "/session fork 1": "read",
@@ -91,7 +92,7 @@ FORMS = {
     "/session delete": "read",
     "/session delete {id}": "read",
     "/SESSION   LIST": "read",
-    " /Session  Search 4711": "read",
+    " /Session  Search quokka": "read",
     "/session Resume {id}": "read",
 }
 
@@ -119,14 +120,14 @@ async def test_a_command_needs_its_scope_at_every_door(openings, door_name: str)
     async with door.client(every) as client:
         body = {"model": "everloop", "messages": [{"role": "user", "content": PIN}]}
         await client.post("/v1/chat/completions", json=body, headers={"X-Everloop-Session": "cli:private"})
-        found = await (await client.get("/api/search", params={"q": "4711"})).json()
+        found = await (await client.get("/api/search", params={"q": "quokka"})).json()
         thread = found["found"][0]["thread"]
     told, wrong = {}, {}
     for number, (form, scope) in enumerate(FORMS.items()):
         text = form.format(id=thread)
         status, said = await ask(door, door_name, token, text, f"s{number}")
         told[form] = (status, scope in said if scope else True)
-        wrong[form] = "4711" in said.replace(text, "") or "private" in said
+        wrong[form] = "quokka" in said.replace(text, "") or "private" in said
     assert told == {form: (403 if scope else 200, True) for form, scope in FORMS.items()}
     assert [form for form, leaks in wrong.items() if leaks] == []
     status, said = await ask(door, door_name, every, "/session", "mine")  # the control
@@ -173,7 +174,7 @@ async def test_nor_does_the_api_bring_another_conversation_into_ones_own_with_ch
     async with door.client(await door.token()) as client:
         body = {"model": "everloop", "messages": [{"role": "user", "content": PIN}]}
         await client.post("/v1/chat/completions", json=body, headers={"X-Everloop-Session": "cli:private"})
-        found = await (await client.get("/api/search", params={"q": "4711"})).json()
+        found = await (await client.get("/api/search", params={"q": "quokka"})).json()
         thread = found["found"][0]["thread"]
     paths = [f"/api/sessions/{id}/{deed}" for id in (thread, thread[:1]) for deed in ("resume", "fork")]
     async with door.client(await door.token("chat")) as client:
@@ -223,7 +224,7 @@ async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
             assert command is not None
             if command.right_to(rest_of(text)).least > Role.GUEST:
                 refused[form] = await said(text)
-        listed, searched = await said("/session list"), await said("/session search 4711")
+        listed, searched = await said("/session list"), await said("/session search quokka")
         resumed = await said(f"/session resume {thread}")
         helped, words = await said("/help"), await said("/session help")
         everything = (await agent.ask("/help", "cli:direct")).content
@@ -235,7 +236,7 @@ async def test_a_guest_has_no_command_that_costs_or_tells(tmp_path: Path):
     assert refused["/session fork"] == "/session fork is not for guests: it needs a user."
     assert refused["/approve"] == "/approve is not for guests: it needs a user."
     assert (PIN in listed, searched, resumed) == (
-        *(False, "Nobody has said '4711'."),
+        *(False, "Nobody has said 'quokka'."),
         f"No conversation has an id that begins with {thread!r}.",
     )
     assert {line.split()[0] for line in helped.splitlines()[1:]} == GUESTS

@@ -16,7 +16,7 @@ from ...ports.channel import KnowsPeople
 from .codec import RoomEvent
 from .direct import DirectChats
 from .homeserver import Homeserver, HomeserverRefused, path_of
-from .rooms import Rooms
+from .rooms import NoTroubles, Rooms, RoomStanding
 
 _log = logging.getLogger("everloop.channels.matrix")
 
@@ -92,7 +92,10 @@ class Joining:
             return
         if not await self._joined(invitation.room):
             return
-        if await self._is_of_two(invitation.room):
+        standing = await self._standing(invitation.room)
+        if standing is None:
+            return
+        if standing.direct:
             await self._note(invitation)
         elif not known:
             _log.info("%s has called a room of several one of two; we have left it", invitation.by)
@@ -107,11 +110,16 @@ class Joining:
     async def _is_known(self, account: str) -> bool:
         return isinstance(self._deliver, KnowsPeople) and await self._deliver.knows(account)
 
-    async def _is_of_two(self, room: str) -> bool:
-        try:
-            return (await self._rooms.standing(room)).direct
-        except (HomeserverRefused, ProviderError):
-            return False
+    async def _standing(self, room: str) -> RoomStanding | None:
+        """None: the homeserver cannot tell. No reason to leave: what is said there waits for the same answer."""
+        asked = Rooms(self._server, self._us, NoTroubles())  # as it is now
+        for number in range(TRIES):
+            try:
+                return await asked.standing(room)
+            except (HomeserverRefused, ProviderError) as error:
+                _log.info("matrix does not tell us who is in a room: %s", error)
+            await asyncio.sleep(2.0**number)
+        return None
 
     async def _joined(self, room: str) -> bool:
         for number in range(TRIES):

@@ -99,7 +99,7 @@ class Caller(web.RequestHandler):
 
     def log_exception(self, *args: Any, **given: Any) -> None:
         """What a stranger has sent, or that they have gone, is worth a line; our own faults are told elsewhere."""
-        _log.info("a request from %s was not answered: %r", self.address, given.get("exc_info"))
+        _log.info("a request from %s was not answered: %.200r", self.address, given.get("exc_info"))
 
 
 class ConnectionLimits:
