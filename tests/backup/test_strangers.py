@@ -21,6 +21,7 @@ from everloop.backup.pack import Pack
 from everloop.backup.tar import LONGEST_HEADER
 from everloop.backup.unpack import open_backup
 from everloop.errors import BackupDamaged, BackupError, EverloopError, HomeError
+from everloop.files import room
 from everloop.ports.audit import hash_of
 from everloop.ports.backup import HeldBack
 from everloop.store import schema
@@ -76,6 +77,25 @@ def taken(home: Path, *links: tuple[str, str]) -> list[str]:
         return taker.link_all()
 
 
+LITTLE: dict[str, Callable[[HomeTaker, str], None]] = {
+    "folders": lambda taker, name: taker.folder(Member(name, 0o700)),
+    "files": lambda taker, name: taker.file(Member(name, 0o600), iter([])),
+    "bytes": lambda taker, name: taker.file(Member(name, 0o600, 9000), iter([bytes(9000)])),
+}
+
+
+@pytest.mark.parametrize("kind", LITTLE)
+def test_what_is_little_by_itself_fills_no_disk_either(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def take_many(taker: HomeTaker) -> None:
+        for number in range(30):
+            LITTLE[kind](taker, str(number))
+
+    monkeypatch.setattr(room, "LOOK", 100_000)
+    monkeypatch.setattr(room, "SPARE", 10**18)
+    with HomeTaker(tmp_path, lambda: False) as taker, pytest.raises(HomeError, match="more to come than there is room"):
+        take_many(taker)
+
+
 CHAINS = {
     "through a link": (("workspace/a/b/up", "../.."), ("workspace/x", "a/b/up/../../../out")),
     "to the vault": (("workspace/a/b/up", "../.."), ("workspace/x", "a/b/up/../vault.key")),
@@ -88,6 +108,15 @@ def test_a_link_that_leads_out_by_way_of_others_is_left_out(name: str, tmp_path:
     assert told.startswith("1 links were left out")
     assert not (tmp_path / "home" / "workspace" / "x").is_symlink()
     assert (tmp_path / "home" / "workspace" / "a" / "b" / "up" / "tool").read_text() == "hi"
+
+
+def test_a_chain_that_only_the_system_can_follow_is_left_out(tmp_path: Path):
+    """A path has at most 4,096 bytes, and what is made step by step lies deeper."""
+    folders = ["/".join(["workspace", *["d" * 250] * depth]) for depth in range(19)]
+    ups = [(f"{folder}/up", "../..") for folder in folders[2:]]
+    assert taken(tmp_path / "home", *ups, (f"{folders[-1]}/x", "/".join(["up"] * 8 + [".."] * 10))) != []
+    there = {name for _, inner, files, _ in os.fwalk(tmp_path / "home") for name in (*inner, *files)}
+    assert ("up" in there, "x" in there) == (True, False)
 
 
 def test_a_link_that_stays_is_made_and_no_bit_that_lends_rights_is(tmp_path: Path):

@@ -21,7 +21,12 @@ from tests.effort import in_full
 from tests.processes import kill
 
 from everloop.app.home_folders import FOLDERS
+from everloop.app.records import open_records
 from everloop.cli import run
+from everloop.core.people import Role
+from everloop.core.prompt import Usage
+from everloop.ports.directory import Person as Known
+from everloop.ports.rows import Spent
 from everloop.testing import Say
 from everloop.testing.failpoints import names_in_source
 from everloop.testing.model_server import ModelServer
@@ -186,6 +191,8 @@ async def test_a_full_disk_leaves_nothing_half_and_says_so(person: Person, tmp_p
     status, err = await run_script(person, LIMITED, "1000000", "backup", "create")
     assert (status, is_one_plain_sentence(err)) == (1, True), err
     assert list((person.home / "backups").iterdir()) == []
+    status, err = await run_script(person, LIMITED, "1000000", "export", str(tmp_path / "all"))
+    assert (status, is_one_plain_sentence(err), [*(tmp_path / "all").iterdir()]) == (1, True, []), err
     assert (await person.run("backup", "create")).status == 0
     file = the_backup(person)
     new = elsewhere(person, tmp_path / "new")
@@ -218,6 +225,10 @@ async def test_everything_is_exported_as_files_that_people_can_read(person: Pers
     plant(person.home)
     assert (await person.run("cron", "add", "every 1d", "Look")).status == 0
     assert (await person.run("users", "budget", "owner", "--money", "2.50")).status == 0
+    assert (await person.run("users", "budget", "house", "--money", "40")).status == 0
+    async with open_records(person.home) as records:
+        await records.store.introduce(Known("web:anna", "Anna", Role.USER))
+        await records.store.add_spent("owner", "", Spent(0, "m", Usage(), requester="web:anna"), "")
     told = await person.run("export", str(tmp_path / "all"))
     assert told.status == 0, told.err
     files = {path.relative_to(tmp_path / "all").as_posix() for path in (tmp_path / "all").rglob("*") if path.is_file()}
@@ -230,11 +241,14 @@ async def test_everything_is_exported_as_files_that_people_can_read(person: Pers
     assert missing == []
     audited = [json.loads(line)["deed"] for line in (tmp_path / "all" / "audit.jsonl").read_text().splitlines()]
     assert "house.exported" in audited
-    tables = {path.name: list(csv.DictReader(path.open())) for path in (tmp_path / "all").rglob("*.csv")}
+    paths = sorted((tmp_path / "all").rglob("*.csv"))  # those of the house come after those of people
+    tables = {path.name: list(csv.DictReader(path.open())) for path in paths}
     for name, columns in (("usage.csv", ["at"]), ("schedules.csv", ["made", "last"]), ("limits.csv", ["at"])):
         for row in tables[name]:
             assert all(not row[key] or datetime.fromisoformat(row[key]).tzinfo for key in columns), row
     assert tables["limits.csv"][0]["money"] == "2.5"
+    assert [(row["who"], row["money"]) for row in tables["budgets.csv"]] == [("house", "40.0")]
+    assert [row["who"] for row in tables["usage.csv"] if row["model"] == "m"] == ["web:anna"]
     [markdown] = (tmp_path / "all").rglob("conversations/*.md")
     assert "good morning" in markdown.read_text()
     everything = b"".join(path.read_bytes() for path in (tmp_path / "all").rglob("*") if path.is_file())
@@ -277,8 +291,9 @@ async def test_a_workspace_around_the_home_brings_neither_its_key_nor_older_back
     (tmp_path / "safe").mkdir()
     (tmp_path / "safe" / "list.txt").write_text("of backups")
     key = (person.home / "vault.key").read_bytes()
-    for _ in range(2):
-        made = await person.run("backup", "create", "--json", "--folder", str(tmp_path / "safe"))
+    person.environment["EVERLOOP_BACKUP__FOLDER"] = str(tmp_path / "safe")
+    for folder in ("safe", "once"):
+        made = await person.run("backup", "create", "--json", "--folder", str(tmp_path / folder))
         assert made.status == 0, made.err
     with tarfile.open(json.loads(made.out)["path"]) as tar:
         held = {each.name: file.read() for each in tar if (file := tar.extractfile(each))}
@@ -287,11 +302,17 @@ async def test_a_workspace_around_the_home_brings_neither_its_key_nor_older_back
     assert (held["workspace/mine.txt"], held["workspace/safe/list.txt"]) == (b"mine", b"of backups")
 
 
-async def test_what_lies_in_the_home_and_is_not_ours_is_told_as_left_out(person: Person):
-    (person.home / "workspace" / "out").unlink()
+async def test_what_lies_in_the_home_and_is_not_taken_along_is_told_as_left_out(person: Person, tmp_path: Path):
     (person.home / "diary.txt").write_text("of somebody who keeps it there")
-    made = await person.run("backup", "create")
-    assert (made.status, "diary.txt: it lies in the home" in made.err) == (0, True)
+    (person.home / "service.env").write_text("EVERLOOP_STORE__URL=postgresql:///the-original")
+    person.environment["EVERLOOP_WORKSPACE"] = str(tmp_path / "elsewhere")
+    made = await person.run("backup", "create", "--json")
+    assert "3 things are not in it, such as diary.txt: it lies in the home" in made.out
+    with tarfile.open(the_backup(person)) as tar:
+        manifest = tar.extractfile("manifest.jsonl")
+        assert manifest is not None
+        told = json.loads(manifest.read().splitlines()[-1])["left_out"]
+    assert [each.partition(":")[0] for each in told] == ["diary.txt", "service.env", "workspace of the home"]
 
 
 async def test_an_export_is_not_written_where_it_would_be_read_again(person: Person, tmp_path: Path):

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import secrets
 import shutil
 import sqlite3
 import zipfile
@@ -16,6 +17,7 @@ import pytest
 from everloop.app.moving_settings import settings_of
 from everloop.errors import EverloopError
 from everloop.moving import elements as reading
+from everloop.moving import openclaw
 from everloop.moving.chatgpt import INSTRUCTED, OF_GPTS, OTHER, ChatGptExport
 from everloop.moving.claude import ClaudeExport, conversation_of
 from everloop.moving.elements import elements
@@ -384,6 +386,26 @@ def test_a_link_and_a_pipe_say_nothing_and_a_file_does(tmp_path: Path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     os.mkfifo(tmp_path / "pipe")
     assert [read_text(tmp_path / name) for name in ("file", "link", "pipe", "none")] == ["mine", "", "", ""]
+
+
+ENDLESS = """CREATE VIEW cron_jobs AS WITH RECURSIVE n(sort_order) AS (SELECT 1 UNION ALL SELECT sort_order FROM n)
+SELECT '{}' AS job_json, sort_order FROM n"""
+
+
+def test_what_only_has_the_name_of_a_database_is_told_and_nobody_waits_for_it(tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setattr(openclaw, "LOOKS", 2)
+    jobs = openclaw_home(tmp_path) / "state" / "openclaw.sqlite"
+    makes = (
+        jobs.mkdir,
+        lambda: jobs.symlink_to("/dev/zero"),
+        lambda: os.mkfifo(jobs),
+        lambda: sqlite3.connect(jobs).execute(ENDLESS),
+    )
+    for make in makes:
+        jobs.rename(tmp_path / secrets.token_hex(4))
+        make()
+        [told] = remarks(OpenClawHome(tmp_path).jobs())
+        assert told.startswith("the jobs of OpenClaw cannot be read (")
 
 
 def test_two_documents_of_one_name_are_two_files(tmp_path: Path):

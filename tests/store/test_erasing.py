@@ -41,6 +41,8 @@ async def test_nothing_of_one_who_is_erased_is_left_and_everybody_else_has_what_
     await town.settle()
     others = [name for name in NAMES if name != "anna"]
     (town.folder / "everloop.db.before-3").write_text(canary("anna", "copy"))
+    (town.folder / "backups" / ".copy-x").mkdir(parents=True)  # of a backup that was killed
+    (town.folder / "backups" / ".copy-x" / "everloop.db").write_text(canary("anna", "copy"))
     before = {name: await town.exported(name) for name in others}
     spent = [(row.model, row.calls, row.cost) for row in await town.store.spent()]
     named = {*await tables_holding(home, "fake:anna"), *await tables_holding(home, "canaryanna")}

@@ -92,6 +92,15 @@ async def test_in_the_same_place_what_waited_goes_on_and_says_that_it_may_be_rep
     assert await store.restored() is None
 
 
+async def test_in_the_same_place_a_backup_of_a_copy_that_nobody_adopted_goes_on_too(store: Store):
+    await store.add_job(Job("beat", "heartbeat", time.time() - HOUR, schedule="every 1800"))
+    await store.keep_secret("owner", "login:codex", b"then")
+    await store.hold_back(COPY, [])
+    await store.succeed(COPY, [])
+    assert [(row.job.id, row.state) for row in await store.jobs("owner")][1:] == [("beat", "waiting")]
+    assert sorted(await store.secrets("owner")) == ["login:codex"]
+
+
 async def test_jobs_wait_and_what_was_missed_is_not_made_up_for_at_once(store: Store):
     now = time.time()
     word = letter("x", "remember")

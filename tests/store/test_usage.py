@@ -45,6 +45,16 @@ async def test_it_is_told_by_person_channel_job_and_tool(store: Store):
     assert short(await store.used("tool", 0)) == [("exec", 3, 200, 1.0, 0), ("grep", 1, 100, 0.5, 0)]
 
 
+async def test_each_call_is_listed_once_with_whom_it_was_made_for(store: Store):
+    await turn(store, "web:1", "anna")
+    await store.add_spent("web:room", "", Spent(0, "m", USED, 0.25, requester="anna"), "")
+    await store.add_spent("web:room", "", Spent(0, "m", USED), "titles")
+    first = await store.calls_made(0, 2)
+    rows = [*first, *await store.calls_made(first[-1][0], 2)]
+    assert [who for _, who, *_ in rows] == ["anna", "anna", "web:room"]
+    assert {len(row) for row in rows} == {2 + len(store.exported()["usage"])}
+
+
 async def test_a_branch_tells_what_was_used_up_to_where_it_goes_on(store: Store):
     await turn(store, "web:1", "anna")
     row = await store.session("web:1")

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event
@@ -16,14 +16,14 @@ from .. import __version__
 from ..backup.listing import FOLDER, SEALED, BackupFile, MadeBackup, Tell, new_backup
 from ..backup.manifest import DATABASE, About, PackSummary
 from ..backup.pack import Pack
-from ..backup.walk import Apart, pack_tree, place_of, size_of
+from ..backup.walk import Apart, Place, pack_tree, place_of, size_of
 from ..errors import BackupError
 from ..ports import Clock, Store
 from ..ports.failpoint import reach
 from ..settings import Settings, workspace_of
 from ..store.copying import counts_in, schema_in
 from .finishing import to_its_end
-from .home_folders import FOLDERS, FolderRule
+from .home_folders import FOLDERS, SERVICE_ENV, FolderRule, sweep_copies
 
 WORKSPACE = "workspace"
 KEY = "vault.key"
@@ -33,14 +33,17 @@ NO_KEY = (
 )
 SPARE, SMALL = 50_000_000, 25_000_000  # bytes that stay free; that are written without looking
 NOT_OURS = "it lies in the home, and is nothing of everloop's"
+NOT_THE_WORKSPACE = "the settings name another folder as the workspace"
+OF_THE_SERVICE = "variables of that machine's service, which may name its database: bring along what you need of them"
 IN_A_BUCKET = "files: they lie in a bucket (files.url), which has backups of its own"
 
 
 class HomePacker:
-    """Of one home, with these settings."""
+    """Of one home, with these settings; `usual` is where its backups lie."""
 
-    def __init__(self, home: Path, settings: Settings, clock: Clock) -> None:
+    def __init__(self, home: Path, usual: Path, settings: Settings, clock: Clock) -> None:
         self._home = home
+        self._usual = usual
         self._settings = settings
         self._clock = clock
 
@@ -77,13 +80,13 @@ class HomePacker:
         count.expect(size_of(str(path)) for path in places.values())
         with new_backup(folder, made, bool(passphrase)) as (file, target):
             pack = Pack(file, about, passphrase=passphrase, staging=copy.parent, tell=count)
-            apart = Apart(place_of(os.stat(self._home)), place_of(os.stat(folder)))
+            apart = Apart(place_of(os.stat(self._home)), frozenset(_places_of(folder, self._usual)))
             try:
                 for name, path in places.items():
                     pack_tree(pack, str(path), name, apart)
                     reach("backup.packing")
-                for name in self._strangers():
-                    pack.leave_out(name, NOT_OURS)
+                for name, why in self._strangers(settings):
+                    pack.leave_out(name, why)
                 if settings.files.url:
                     pack.leave_out("files", IN_A_BUCKET)
                 summary = pack.finish(rows)
@@ -93,9 +96,17 @@ class HomePacker:
         found = BackupFile(target, made, target.stat().st_size, bool(passphrase))
         return MadeBackup(found, summary, self._warnings(settings, summary, bool(passphrase)))
 
-    def _strangers(self) -> list[str]:
-        """What lies in the home and is no part of it: another agent's whose home this is, too, or somebody's own."""
-        return sorted(name for name in os.listdir(self._home) if _rule_of(name) is None)
+    def _strangers(self, settings: Settings) -> Iterator[tuple[str, str]]:
+        """What lies in the home and somebody may miss, and why: another agent's whose home this is, too, or somebody's
+        own."""
+        chosen = os.path.realpath(workspace_of(settings, self._home))
+        for name in sorted(os.listdir(self._home)):
+            if _rule_of(name) is None:
+                yield name, NOT_OURS
+            elif name == SERVICE_ENV:
+                yield name, OF_THE_SERVICE
+            elif name == WORKSPACE and os.path.realpath(self._home / name) != chosen:
+                yield f"{name} of the home", NOT_THE_WORKSPACE
 
     def _places(self, settings: Settings, sealed: bool) -> Iterator[tuple[str, Path]]:
         """What lies in the home and is part of it, by the name that it has in a backup."""
@@ -120,6 +131,12 @@ class HomePacker:
         if others := [each for each in summary.left_out if each != f"files: {IN_A_BUCKET}"]:
             found.append(f"{len(others)} things are not in it, such as {others[0]}.")
         return tuple(found)
+
+
+def _places_of(*folders: Path) -> Iterator[Place]:
+    for each in folders:
+        if each.exists():
+            yield place_of(os.stat(each))
 
 
 def _rule_of(name: str) -> FolderRule | None:
@@ -201,15 +218,3 @@ def _staging(home: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(held)
-
-
-def sweep_copies(home: Path) -> None:
-    """Remove copies of the database whose process is gone: nobody holds their folder."""
-    for old in (home / FOLDER).glob(".copy-*"):
-        with suppress(OSError):  # it is in use, is gone, or is something else
-            opened = os.open(old, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(old)
-            finally:
-                os.close(opened)

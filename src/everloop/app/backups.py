@@ -43,7 +43,7 @@ class Backups:
         """Raises BackupError, StoreError, HomeError."""
         from .backup_making import HomePacker  # archives take their time to load, and few processes make one
 
-        made = await HomePacker(self._home, self._settings(), self._clock).make(
+        made = await HomePacker(self._home, self.folder, self._settings(), self._clock).make(
             self._store, folder or self.folder, passphrase, tell
         )
         detail = {"members": made.summary.members, "encrypted": bool(passphrase)}

@@ -2,16 +2,19 @@
 the build (tests/app/test_home_folders.py), as a table does that store/belongings.py does not know."""
 
 import asyncio
+import fcntl
 import math
 import os
 import re
 import stat
 from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec import Struct
 
+from ..backup.listing import FOLDER
 from ..core.people import OWNER
 from ..errors import HomeError
 from ..files.names import folder_of
@@ -23,6 +26,7 @@ from .workspaces import principals_folder, workspace_for
 
 PIECE = 262_144  # bytes that are read at once
 DEEPEST = 100  # folders in each other, of which each is held open
+SERVICE_ENV = "service.env"  # what a service reads, as keys
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WalkedFile = tuple[str, int, str]  # its path, a descriptor, or -1 and why there is none
@@ -107,6 +111,7 @@ FOLDERS = (
     FolderRule("run", "kept: which processes run", "(of that machine)", "of that machine"),
     FolderRule("models", "kept: weights of models", "(they are fetched again)", "they are fetched again"),
     FolderRule("config.*", "kept: the owner's settings", "settings.json"),
+    FolderRule(SERVICE_ENV, "kept: the owner's variables", "(keys, of that machine's service)", "of that machine"),
     FolderRule(
         "vault.key",
         "kept: the key to the vault, whose rows are the person's or not",
@@ -172,6 +177,7 @@ class HomeFoldersOf:
             raise HomeError(f"{error.filename} cannot be removed ({error.strerror}); this is tried again") from error
 
     async def forget_copies(self) -> int:
+        await asyncio.to_thread(sweep_copies, self._home)
         return await asyncio.to_thread(self._forget_copies)
 
     async def _kept(self, people: Sequence[str]) -> list[KeptFile]:
@@ -209,6 +215,21 @@ class HomeFoldersOf:
         for copy in copies:
             copy.unlink(missing_ok=True)
         return len(copies)
+
+
+def sweep_copies(home: Path) -> None:
+    """Remove copies of the database that a backup was to be made of, whose process is gone: nobody holds their
+    folder."""
+    import shutil  # few leave any
+
+    for old in (home / FOLDER).glob(".copy-*"):
+        with suppress(OSError):  # it is in use, is gone, or is something else
+            opened = os.open(old, _FOLDER)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(old)
+            finally:
+                os.close(opened)
 
 
 def walked(folder: Path, home: Path) -> AsyncIterator[HomeFile]:

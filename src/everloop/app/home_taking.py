@@ -12,9 +12,9 @@ import msgspec
 
 from ..backup.manifest import About, Member, leads_into
 from ..errors import BackupDamaged, HomeError
+from ..files.room import ENTRY, Room
 from ..ports.failpoint import reach
 
-SPARE = 50_000_000  # bytes that stay free on the disk
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -25,6 +25,7 @@ class HomeTaker:
     def __init__(self, home: Path, is_stopped: Callable[[], bool]) -> None:
         self._home = home
         self._is_stopped = is_stopped
+        self._room = Room(home)
         self._links = tempfile.TemporaryFile(dir=home)  # noqa: SIM115 (`__exit__` closes it); there may be millions
 
     def __enter__(self) -> Self:
@@ -36,20 +37,23 @@ class HomeTaker:
     def begin(self, about: About) -> None: ...
 
     def folder(self, member: Member) -> None:
+        self._room.take(ENTRY)
         with self._folder_of(f"{member.name}/.") as folder:
             os.fchmod(folder, member.mode & 0o755 | 0o700)
 
     def link(self, member: Member) -> None:
+        self._room.take(ENTRY)
         self._links.write(msgspec.json.encode(member) + b"\n")
 
     def file(self, member: Member, pieces: Iterator[bytes]) -> None:
-        check_room(self._home, member)
+        self._room.expect(f"{member.name} in the backup", member.size)
         with self._folder_of(member.name) as folder, _once(member.name):
             mode = member.mode & 0o755 | 0o600 if "/" in member.name else 0o600
             opened = os.open(member.name.rpartition("/")[2], _NEW, mode, dir_fd=folder)
         with open(opened, "wb") as file:
             for piece in pieces:
                 self._check_wanted()
+                self._room.take(len(piece))
                 file.write(piece)
         reach("restore.unpacking")
 
@@ -110,15 +114,3 @@ def _once(name: str) -> Iterator[None]:
         yield
     except FileExistsError as error:
         raise BackupDamaged(f"it has {name!r} twice, or two names that are one on this disk") from error
-
-
-def check_room(folder: Path, member: Member) -> None:
-    """A file says how large it is before its bytes come: nobody fills the disk with what was a few bytes when packed.
-    Raises HomeError."""
-    status = os.statvfs(folder)
-    free = status.f_bavail * status.f_frsize
-    if member.size > SPARE and member.size > free - SPARE:
-        raise HomeError(
-            f"{member.name} in the backup has {member.size:,} bytes, and the disk of {folder} has {free:,} left: "
-            "make room there first"
-        )

@@ -18,6 +18,7 @@ from ..ports import HomeFile
 from ..ports.audit import line_of
 from ..ports.directory import Person
 from ..readings.filenames import safe_name
+from ..runtime.allotments import TOGETHER
 from ..runtime.person_export import cell
 from ..settings import without_secrets
 from .home_folders import walked
@@ -35,6 +36,7 @@ Made {when} by everloop {version}. It is to be read and taken elsewhere; to brin
   (schedules, jobs, accounts, grants, what was spent)
 - `users.csv`: who is known, as what
 - `usage.csv`: every model call: who, when, which model, how many tokens, what it cost
+- `budgets.csv`: what everyone, and all guests, may spend together, where somebody has set it
 - `settings.json`: the settings; of a secret only whether it is set
 - `personas/`: who the agent is told to be
 - `audit.jsonl`: who has done what, line by line, as `everloop audit` shows it
@@ -78,6 +80,7 @@ async def _files(records: Records, everybody: list[Person], now: float, version:
     people = [(each.id, each.name, each.role.name.lower(), " ".join(each.accounts)) for each in everybody]
     yield HomeFile("users.csv", _once(_csv([("id", "name", "role", "accounts"), *people])))
     yield HomeFile("usage.csv", _usage(records, everybody))
+    yield HomeFile("budgets.csv", _once(_csv(await _budgets(records))))
     yield HomeFile("audit.jsonl", _audit(records))
     when = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d %H:%M UTC")
     listed = "\n".join(f"- `people/{safe_name(each.id)}`: {each.name}" for each in everybody)
@@ -85,13 +88,23 @@ async def _files(records: Records, everybody: list[Person], now: float, version:
 
 
 async def _usage(records: Records, everybody: list[Person]) -> AsyncIterator[bytes]:
-    columns = records.store.exported()["usage"]
+    """Each call once: what somebody has asked in a group is also told with the group, and is theirs here."""
+    columns, after = records.store.exported()["usage"], 0
+    known = {principal: person.id for person in everybody for principal in person.principals}
     yield _csv([("who", *columns)])
-    for person in everybody:
-        skip = 0
-        while rows := await records.store.rows_of("usage", person.principals, skip, PAGE):
-            yield _csv([(person.id, *map(cell, columns, row)) for row in rows])
-            skip += len(rows)
+    while rows := await records.store.calls_made(after, PAGE):
+        yield _csv([(known.get(who, who), *map(cell, columns, row)) for _, who, *row in rows])
+        after = rows[-1][0]
+
+
+async def _budgets(records: Records) -> list[tuple[Any, ...]]:
+    """Those that belong to nobody alone: the others stand with whose they are."""
+    columns = records.store.exported()["limits"]
+    found: list[tuple[Any, ...]] = [("who", *columns)]
+    for who, owner in TOGETHER.items():
+        rows = await records.store.rows_of("limits", [owner], 0, PAGE)
+        found += [(who, *map(cell, columns, row)) for row in rows]
+    return found
 
 
 async def _audit(records: Records) -> AsyncIterator[bytes]:

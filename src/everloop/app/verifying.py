@@ -9,11 +9,12 @@ from typing import IO
 from ..backup.manifest import DATABASE, About, Member
 from ..backup.unpack import Unpacked, is_sealed_file, read_backup
 from ..errors import BackupDamaged, BackupError, StoreNewer
+from ..files.room import Room
 from ..store import schema
 from ..store.copying import counts_in, schema_in
 from .home_folders import FOLDERS
-from .home_taking import check_room
 
+LINE = 150  # bytes of what is noted of each thing, beside its name
 __all__ = ["belongs", "check_rows", "is_sealed_file", "verify"]
 
 
@@ -58,24 +59,28 @@ class _DatabaseOnly:
 
     def __init__(self, database: IO[bytes], place: Path) -> None:
         self._database = database
-        self._place = place
+        self._room = Room(place)
         self.has_found = False
 
     def begin(self, about: About) -> None: ...
 
-    def folder(self, member: Member) -> None: ...
+    def folder(self, member: Member) -> None:
+        self._room.take(LINE + len(member.name))
 
-    def link(self, member: Member) -> None: ...
+    def link(self, member: Member) -> None:
+        self._room.take(LINE + len(member.name))
 
     def file(self, member: Member, pieces: Iterator[bytes]) -> None:
         if member.name != DATABASE:
+            self._room.take(LINE + len(member.name))
             for _ in pieces:
                 pass
             return
         if self.has_found:
             raise BackupDamaged("there are two databases in it")
         self.has_found = True
-        check_room(self._place, member)
+        self._room.expect(f"{member.name} in the backup", member.size)
         for piece in pieces:
+            self._room.take(len(piece))
             self._database.write(piece)
         self._database.flush()

@@ -1,6 +1,7 @@
 """What stands in a backup: `about.json` first, then the database, what lies in the home, and `manifest.jsonl` last, a
 line with the hash of each member before it. A file that ends before its manifest is no backup."""
 
+import errno
 import os
 import posixpath
 
@@ -64,7 +65,12 @@ def link_stays(name: str, target: str) -> bool:
 
 def leads_into(folder: str, path: str) -> bool:
     """Whether what lies at `path` is in that folder, all links followed that lie there now. `folder` is a real path."""
-    aim = os.path.realpath(path)
+    try:
+        aim = os.path.realpath(path, strict=True)
+    except (FileNotFoundError, NotADirectoryError):  # what is not there yet may come
+        aim = os.path.realpath(path)
+    except OSError as error:  # what is too long for us to follow, the system follows step by step
+        return error.errno == errno.ELOOP  # which leads nowhere
     return aim == folder or aim.startswith(f"{folder}/")
 
 

@@ -25,10 +25,10 @@ Place = tuple[int, int]  # a disk, and a folder on it
 
 
 class Apart(Struct, frozen=True):
-    """What is no part of a folder wherever it lies in it: the home, and backups in the folder of these."""
+    """What is no part of a folder wherever it lies in it: the home, and backups in the folders of these."""
 
     home: Place
-    backups: Place
+    backups: frozenset[Place]
 
 
 def place_of(status: os.stat_result) -> Place:
@@ -82,7 +82,7 @@ class _Tree:
             if place_of(status) == self._apart.home:
                 return
             self._pack.add_folder(self._name + below, status.st_mode)
-            has_backups = place_of(status) == self._apart.backups
+            has_backups = place_of(status) in self._apart.backups
             with os.scandir(folder) as entries:
                 names = sorted(each.name for each in entries if not (has_backups and is_of_a_backup(each.name)))
             for each in names:

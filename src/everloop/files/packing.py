@@ -5,14 +5,17 @@ import asyncio
 import errno
 import io
 import os
+import shutil
 import zipfile
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from ..errors import HomeError
 from ..ports import HomeFile
+from .room import ENTRY, Room
 
 _EARLIEST, _LATEST = datetime(1980, 1, 1, tzinfo=UTC), datetime(2107, 12, 31, tzinfo=UTC)  # that a zip can say
 
@@ -40,31 +43,49 @@ async def zipped(files: AsyncIterator[HomeFile], now: float) -> AsyncGenerator[b
 async def write_zip(files: AsyncIterator[HomeFile], path: Path, now: float) -> None:
     """A new file, whole or not at all. Raises HomeError."""
     try:
-        await _write(path, zipped(files, now))
+        await _write(path, zipped(files, now), Room(path.parent))
     except OSError as error:
         raise HomeError(f"{path} cannot be written ({error.strerror}): name another file") from error
 
 
 async def write_folder(files: AsyncIterator[HomeFile], folder: Path) -> None:
-    """A folder that is new, or empty. Raises HomeError."""
+    """A folder that is new, or empty: with all of it, or empty again. Raises HomeError."""
     try:
         await asyncio.to_thread(_make, folder)
-        async for file in files:
-            if file.pieces is not None:
-                await _write(folder / file.path, file.pieces)
+        room = Room(folder)
+        with _emptied_unless_whole(folder):
+            async for file in files:
+                if file.pieces is not None:
+                    await _write(folder / file.path, file.pieces, room)
     except OSError as error:
         raise HomeError(f"{folder} cannot be written ({error.strerror}): name another folder") from error
 
 
-async def _write(path: Path, pieces: AsyncIterator[bytes]) -> None:
+async def _write(path: Path, pieces: AsyncIterator[bytes], room: Room) -> None:
     target = await asyncio.to_thread(_new, path)
     try:
+        room.take(ENTRY)
         async for piece in pieces:
+            room.take(len(piece))
             await asyncio.to_thread(target.write, piece)
         await asyncio.to_thread(target.close)
     except BaseException:
         target.close()
         os.unlink(path)
+        raise
+
+
+@contextmanager
+def _emptied_unless_whole(folder: Path) -> Iterator[None]:
+    """A full disk is not left full, and nobody takes the half of something for all of it."""
+    try:
+        yield
+    except BaseException:
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         raise
 
 

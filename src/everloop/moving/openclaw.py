@@ -9,7 +9,6 @@ import base64
 import binascii
 import json
 import re
-import shutil
 import sqlite3
 import tempfile
 import time
@@ -20,7 +19,7 @@ from typing import Any
 
 from ..errors import EverloopError
 from . import json5
-from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_in, workspace_texts
+from .homes import copy_file, json_lines, read_json, read_text, skills_in, when_of, workspace_in, workspace_texts
 from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 from .zstd import decompressor
@@ -29,6 +28,7 @@ COMPRESSED = (
     "the session {key} of OpenClaw holds compressed messages, which nothing here can read: "
     "pip install zstandard, then run this again"
 )
+LOOKS, STEPS = 2000, 1_000_000  # of SQLite's machine; millions of rows take a hundredth of it
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}.*\.md")
 _DIRECT = re.compile(r"telegram:(?:direct|dm):([1-9]\d{0,15})")
 Events = list[Mapping[str, Any]]
@@ -110,7 +110,7 @@ class OpenClawHome:
                 with opened(database) as found:
                     rows = found.execute("SELECT job_json FROM cron_jobs ORDER BY sort_order").fetchall()
                 jobs = [json.loads(row[0]) for row in rows]
-            except (sqlite3.Error, ValueError) as error:
+            except (sqlite3.Error, OSError, ValueError) as error:
                 yield Remark(f"the jobs of OpenClaw cannot be read ({error}): make them anew with `everloop cron add`")
         store = read_json(self.home / "cron" / "jobs.json")
         known = {job.get("id") for job in jobs if isinstance(job, dict)}
@@ -123,13 +123,15 @@ class OpenClawHome:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of a database with what was not written into it yet."""
+    """A copy of a database with what was not written into it yet. Raises sqlite3.Error, OSError."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
-        shutil.copyfile(path, copy)
+        copy_file(path, copy)
         if (log := path.with_name(f"{path.name}-wal")).exists():
-            shutil.copyfile(log, copy.with_name(log.name))
+            copy_file(log, copy.with_name(log.name))
         connection = sqlite3.connect(copy, check_same_thread=False)  # who reads may do so in threads, one at a time
+        looks = iter(range(LOOKS))
+        connection.set_progress_handler(lambda: next(looks, None) is None, STEPS)  # a view of a stranger may not end
         try:
             yield connection
         finally:
@@ -147,7 +149,7 @@ def _from_database(path: Path) -> Iterator[tuple[str, str, str, Events | Remark]
             ).fetchall()
             for session, key, title in rows:
                 yield session, key, title, _events(found, session, key)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         yield "", path.name, "", Remark(f"the sessions in {path.name} cannot be read ({error})")
 
 

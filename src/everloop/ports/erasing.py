@@ -22,6 +22,9 @@ class Belongings(Protocol):
     async def rows_of(self, table: str, people: Sequence[str], skip: int, limit: int) -> Sequence[Sequence[Any]]:
         """Their rows of such a table."""
 
+    async def calls_made(self, after: int, limit: int) -> Sequence[Sequence[Any]]:
+        """Every model call after this number: its own, who it was made for, and what a person is given of it."""
+
     async def facts_said(self, people: Sequence[str]) -> list[tuple[str, str]]:
         """Of what is remembered for others, such as a group, what they have said: whose it is, and the fact's id."""
 

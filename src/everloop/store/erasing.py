@@ -83,6 +83,15 @@ class ErasingRows(Database):
             skip,
         )
 
+    async def calls_made(self, after: int, limit: int) -> Sequence[Sequence[Any]]:
+        columns = ", ".join(self.exported()["usage"])
+        return await self._ask(
+            f"SELECT id, CASE WHEN requester = '' THEN owner ELSE requester END, {columns} FROM usage "
+            "WHERE id > $1 ORDER BY id LIMIT $2",
+            after,
+            limit,
+        )
+
     async def facts_said(self, people: Sequence[str]) -> list[tuple[str, str]]:
         said = f"SELECT owner, id FROM facts WHERE person {_THEM} AND NOT owner {_THEM} ORDER BY owner, id"
         return [(owner, id) for owner, id in await self._ask(said, list_of(people))]

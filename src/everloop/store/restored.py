@@ -132,6 +132,7 @@ async def _begin_generation(copy: RestoredCopy, state: str, ask: Ask) -> None:
 
 async def _succeed(copy: RestoredCopy, places: Sequence[tuple[str, str]], ask: Ask) -> None:
     await _settle_in(places, ask)
+    await _adopt(ask)  # what it is a backup of may be a copy itself, which nobody could adopt any more
     await _begin_generation(copy, ADOPTED, ask)
     await ask(
         "UPDATE outbox SET state = 'pending', holder = NULL, claim = '', due = 0, unsure = unsure + 1 "

@@ -67,7 +67,7 @@ async def has_rows(connection: Connection) -> bool:
     return bool(
         await connection.fetchval(
             "SELECT EXISTS(SELECT 1 FROM threads) OR EXISTS(SELECT 1 FROM inbox) OR EXISTS(SELECT 1 FROM vault) "
-            "OR (SELECT count(*) FROM users) > 1"
+            "OR EXISTS(SELECT 1 FROM audit) OR (SELECT count(*) FROM users) > 1"
         )
     )
 

@@ -17,6 +17,7 @@ from ...settings.sources import file_of
 from ...store.onlooking import DATABASE
 from ...store.vault import KEY_FILE
 from ..channels import is_secret, references_in
+from ..home_folders import SERVICE_ENV
 from ..opening import half_restored
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .configuration import has_data
@@ -26,7 +27,6 @@ FEW_FILES = 1000
 OTHERS = 0o077
 MOST = 2000  # files that are looked at for their owner
 OLD = 3600.0  # seconds
-SERVICE_ENV = "service.env"  # what a service reads, as keys
 DRAFT = "[0-9a-f]" * 16
 HALF_MADE = (f"{DATABASE}.before-*.part*", f"{KEY_FILE}.{DRAFT}", f".config.*.{DRAFT}", "logs/*.erasing")
 MADE = ("run", "files", "views", "logs", "spool", "people", "chats", "skills", "mcp", "models", "personas", "terminals")
