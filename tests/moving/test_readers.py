@@ -9,6 +9,7 @@ import secrets
 import shutil
 import sqlite3
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -368,6 +369,24 @@ def test_nothing_that_stands_in_the_wrong_place_stops_a_reader(tmp_path: Path):
         conversation_of(changed(CLAUDE, by), "here")
         assert list(settings_of(of_nanobot(changed(nanobots, by)).values))
         assert list(settings_of(of_openclaw(changed(openclaws, by)).values))
+
+
+def test_a_database_may_hold_anything_in_any_column(tmp_path: Path):
+    home = openclaw_home(tmp_path)
+    (home / "cron").mkdir(exist_ok=True)
+    (home / "cron" / "jobs.json").write_text(
+        json.dumps({"jobs": [{"id": ["no", "name"], "payload": {"message": "x"}}]})
+    )
+    assert remarks(OpenClawHome(home).jobs())[-1].startswith("the job “['no', 'name']” is left")
+    for path, change in (
+        ("agents/main/agent/openclaw-agent.sqlite", "UPDATE session_windows SET session_key = x'05'"),
+        ("agents/main/agent/openclaw-agent.sqlite", "UPDATE transcript_events SET event_json = x'ff' WHERE seq = 4"),
+        ("state/openclaw.sqlite", "UPDATE cron_jobs SET job_json = x'ff'"),
+    ):
+        with closing(sqlite3.connect(home / path, isolation_level=None)) as database:
+            database.execute(change)
+    assert len(list(OpenClawHome(home).conversations())) == 2
+    assert remarks(OpenClawHome(home).jobs())[0].startswith("the jobs of OpenClaw cannot be read (")
 
 
 def test_compressed_messages_are_read_or_their_session_is_left_and_told(tmp_path: Path):

@@ -1,5 +1,6 @@
 """Moving in where the store is PostgreSQL: the same comes as into SQLite, and once."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,21 @@ async def test_what_would_fill_the_disk_is_left_and_comes_when_there_is_room(tmp
     assert not [path for path in (home / "files").rglob("*") if path.is_file() and path.stat().st_size]
     monkeypatch.setattr(moving_hand, "SPARE", usual)
     assert (await moved(home, "chatgpt", export))[0] == ["Garden 1", "Garden 2"]
+
+
+async def test_half_of_a_pair_and_a_zero_character_keep_nothing_from_coming(
+    tmp_path: Path, postgres_home: PostgresHome
+):
+    theirs, export, home = tmp_path / "theirs", tmp_path / "export", tmp_path / "server"
+    (theirs / "workspace" / "memory").mkdir(parents=True)
+    (theirs / "config.json").write_text("{}")
+    (theirs / "workspace" / "memory" / "history.jsonl").write_text(json.dumps({"content": "a \ud83d b\0"}))
+    export.mkdir()
+    (export / "conversations.json").write_text("[]")
+    docs = [{"filename": "d.md", "content": "a \ud83d b"}]
+    (export / "projects.json").write_text(json.dumps([{"name": "P", "docs": docs}]))
+    home.mkdir()
+    (home / "config.toml").write_text(f'[store]\nurl = "{postgres_home.url}"\n')
+    assert (await moved(home, "nanobot", theirs))[:2] == (["HISTORY.md"], [])
+    assert (await moved(home, "claude", export))[:2] == (["imported/claude/P/d.md"], [])
+    assert (home / "workspace" / "imported" / "claude" / "P" / "d.md").read_text() == "a ? b"

@@ -20,6 +20,7 @@ from everloop.core.mail import Address, Inbound, Outbound, Said
 from everloop.core.message import said
 from everloop.errors import HomeError
 from everloop.ports import KeptFile, Store
+from everloop.ports.audit import line_of
 from everloop.ports.backup import Adopted, HeldBack, RestoredCopy
 from everloop.ports.jobs import Job
 from everloop.ports.rows import Commit, Lease
@@ -183,8 +184,9 @@ async def test_a_copy_goes_from_either_database_into_either(
     server = await postgres_home.connect()
     assert isinstance(server, PostgresStore)
     assert not await server.has_rows()
-    await server.load_from(str(tmp_path / "a.db"))
+    await server.note(line_of("token.made", "of a gateway that nobody has spoken with yet"))
     assert await server.has_rows()
+    await server.load_from(str(tmp_path / "a.db"))
     assert await server.table_counts() == await first.table_counts() == counts_in(tmp_path / "a.db")
     assert (await server.check_audit()).broken is None
     assert await server.secret("owner", "key:x") == b"\x00\xff"

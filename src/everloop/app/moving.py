@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct, structs
 
 from ..errors import EverloopError, MailRefused
+from ..moving.transcript import clean
 from ..moving.values import (
     SET_ASIDE,
     ForeignConversation,
@@ -178,7 +179,7 @@ class Mover:
 
     async def _move_memory(self, name: str, text: str) -> None:
         """By lines, so that what was removed here since does not come back."""
-        lines = text.split("\n")
+        lines = clean(text).split("\n")
         fresh = [line for line in lines if not (line.strip() and self._ledger.has(self._source.kind, name, line))]
         count = sum(1 for line in fresh if line.strip())
         if not count:

@@ -109,13 +109,13 @@ class OpenClawHome:
             try:
                 with opened(database) as found:
                     rows = found.execute("SELECT job_json FROM cron_jobs ORDER BY sort_order").fetchall()
-                jobs = [json.loads(row[0]) for row in rows]
+                jobs = [json.loads(str(row[0])) for row in rows]
             except (sqlite3.Error, OSError, ValueError) as error:
                 yield Remark(f"the jobs of OpenClaw cannot be read ({error}): make them anew with `everloop cron add`")
         store = read_json(self.home / "cron" / "jobs.json")
-        known = {job.get("id") for job in jobs if isinstance(job, dict)}
+        known = {str(job.get("id")) for job in jobs if isinstance(job, dict)}
         more = store.get("jobs") if isinstance(store, dict) else None
-        jobs += [job for job in (more or ()) if isinstance(job, dict) and job.get("id") not in known]
+        jobs += [job for job in (more or ()) if isinstance(job, dict) and str(job.get("id")) not in known]
         for job in jobs:
             if isinstance(job, dict) and not job.get("declarationKey"):  # else it is OpenClaw's own
                 yield _job(job)
@@ -147,13 +147,13 @@ def _from_database(path: Path) -> Iterator[tuple[str, str, str, Events | Remark]
                 "LEFT JOIN session_nodes n ON n.session_key = w.session_key "
                 "ORDER BY n.current_session_id = w.session_id DESC, w.created_at"
             ).fetchall()
-            for session, key, title in rows:
-                yield session, key, title, _events(found, session, key)
+            for session, key, title in rows:  # SQLite keeps anything in any column
+                yield str(session), str(key or ""), str(title), _events(found, session, str(key))
     except (sqlite3.Error, OSError) as error:
         yield "", path.name, "", Remark(f"the sessions in {path.name} cannot be read ({error})")
 
 
-def _events(found: sqlite3.Connection, session: str, key: str) -> Events | Remark:
+def _events(found: sqlite3.Connection, session: Any, key: str) -> Events | Remark:
     unpack = decompressor()
     rows = found.execute(
         "SELECT event_json, event_zstd FROM transcript_events WHERE session_id = ? ORDER BY seq", (session,)
@@ -166,7 +166,7 @@ def _events(found: sqlite3.Connection, session: str, key: str) -> Events | Remar
             plain = text if packed is None or unpack is None else unpack(packed).decode()
         except ValueError:  # counted among the broken ones
             plain = "broken"
-        events += [each or {} for each in json_lines(plain or "")]
+        events += [each or {} for each in json_lines(str(plain or ""))]
     return events
 
 

@@ -77,20 +77,20 @@ class ForeignTranscript:
 
     def _add(self, message: dict[str, Any], at: float | None) -> None:
         self._at = at if at is not None else self._at
-        self.messages.append({**_clean(message), "timestamp": written_time(self._at)})
+        self.messages.append({**clean(message), "timestamp": written_time(self._at)})
 
 
 def _call(id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": id, "function": {"name": name or "unknown", "arguments": arguments}}
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
     """Without what no store can keep: a zero character, half of a pair."""
     if isinstance(value, str):
         return value.replace("\0", "").encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
-        return {key: _clean(each) for key, each in value.items()}
-    return [_clean(each) for each in value] if isinstance(value, list) else value
+        return {key: clean(each) for key, each in value.items()}
+    return [clean(each) for each in value] if isinstance(value, list) else value
 
 
 def seconds(given: Any) -> float | None:

@@ -64,7 +64,7 @@ class ForeignText(Struct, frozen=True):
 
     def read(self) -> bytes:
         """Raises OSError."""
-        return self.place.read_bytes() if self.place else self.text.encode()
+        return self.place.read_bytes() if self.place else self.text.encode("utf-8", "replace")
 
 
 class ForeignSource(Protocol):
