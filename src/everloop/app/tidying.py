@@ -13,7 +13,7 @@ from ..ports.heartbeat import HEARTBEAT
 from ..ports.jobs import DELETE, ERASE, TITLE, Job, JobRow
 from ..ports.schedules import COMMAND, POLL
 from ..runtime.scheduler import Worker
-from .home_folders import sweep_copies
+from .home_folders import IMPORTING, sweep_copies
 
 if TYPE_CHECKING:
     from .house import House
@@ -34,6 +34,7 @@ def work_of(house: "House") -> dict[str, Worker]:
     async def tidy(row: JobRow) -> str:
         gone = await house.store.forget_expired()
         await asyncio.to_thread(sweep, house.opened.home / "files" / HALF_WRITTEN)
+        await asyncio.to_thread(sweep, house.opened.home / IMPORTING, DAY)
         await asyncio.to_thread(sweep_copies, house.opened.home)
         told = ", ".join(f"{count} {name}" for name, count in gone.items())
         if told:
