@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from everloop.app import import_desk
-from everloop.app.home_folders import IMPORTING
 from everloop.app.access import new_token, token_scopes
+from everloop.app.home_folders import IMPORTING
 from everloop.app.records import open_records
 from everloop.testing import Say, ScriptedModel
 from tests.gateway.api.test_setup import Door, opened
