@@ -25,8 +25,9 @@ from everloop.files import room
 from everloop.ports.audit import hash_of
 from everloop.ports.backup import HeldBack
 from everloop.store import schema
-from everloop.store.copying import counts_in
+from everloop.store.copying import counts_in, schema_in
 from tests.backup.test_unpack import TOLD, crafted, member, read
+from tests.store.test_old import unpacked
 
 
 def with_header(path: Path, kind: bytes, size: int, times: int = 1) -> Path:
@@ -189,7 +190,7 @@ async def test_two_do_not_restore_into_one_home(tmp_path: Path):
 
 def backup_of(rows: Path, file: Path) -> Path:
     with open(file, "wb") as target, open(rows, "rb") as opened:
-        told = msgspec.structs.replace(TOLD, schema=len(schema.MIGRATIONS))
+        told = msgspec.structs.replace(TOLD, schema=schema_in(rows))
         pack = Pack(target, told, passphrase="", staging=file.parent, tell=lambda piece: None)
         pack.add_file("everloop.db", opened.fileno())
         pack.finish(counts_in(rows))
@@ -206,6 +207,23 @@ async def test_what_fails_after_all_was_unpacked_is_put_back_too(tmp_path: Path)
     assert [path.name for path in home.iterdir()] == ["run"]
     (home / "run").unlink()
     assert (await restore(RestorePlan(file, home))).held == HeldBack()
+
+
+async def test_rows_that_cannot_be_read_are_a_damaged_backup(tmp_path: Path):
+    mark = (
+        "INSERT INTO jobs(id, owner, kind, session, schedule, due, body) VALUES('restored', 'o', 'r', '', '', 0, '{')"
+    )
+    file = backup_of(database(tmp_path / "a.db", mark), tmp_path / "b.tar.gz")
+    with pytest.raises(BackupDamaged, match=r"b\.tar\.gz: something in its database cannot be read"):
+        await restore(RestorePlan(file, tmp_path / "home"))
+
+
+async def test_a_backup_of_an_older_everloop_is_brought_up_to_date_and_no_second_copy_of_it_is_kept(tmp_path: Path):
+    (tmp_path / "old.db").write_bytes(unpacked("sqlite.gz"))
+    file = backup_of(tmp_path / "old.db", tmp_path / "b.tar.gz")
+    await restore(RestorePlan(file, tmp_path / "home"))
+    assert schema_in(tmp_path / "home" / "everloop.db") == len(schema.MIGRATIONS)
+    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == ["everloop.db", "run"]
 
 
 def test_of_a_restore_that_was_cut_off_the_next_one_knows_what_was_there_before(tmp_path: Path):

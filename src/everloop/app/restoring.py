@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ..backup.manifest import DATABASE, About, PackSummary
 from ..backup.unpack import Unpacked, read_backup
-from ..errors import BackupError, HomeError
+from ..errors import BackupDamaged, BackupError, HomeError
 from ..ports.backup import HeldBack, RestoredCopy
 from ..ports.failpoint import reach
 from ..runtime.cutting_off import cut_off
@@ -126,6 +126,8 @@ async def _settle(plan: RestorePlan, found: Unpacked) -> HeldBack | None:
     from ..store.sqlite import SqliteStore
 
     store = await SqliteStore.connect(plan.home)
+    for copy in plan.home.glob(f"{DATABASE}.before-*"):  # it was brought up to date, and lies in the backup as it was
+        copy.unlink()
     if not plan.store:
         try:
             return await _become(store, plan, found.about)
@@ -146,6 +148,13 @@ async def _settle(plan: RestorePlan, found: Unpacked) -> HeldBack | None:
 
 
 async def _become(store: "SqliteStore | PostgresStore", plan: RestorePlan, about: About) -> HeldBack | None:
+    try:
+        return await _made_a_copy(store, plan, about)
+    except msgspec.DecodeError as error:
+        raise BackupDamaged(f"{plan.file}: something in its database cannot be read ({error})") from error
+
+
+async def _made_a_copy(store: "SqliteStore | PostgresStore", plan: RestorePlan, about: About) -> HeldBack | None:
     home = str(await asyncio.to_thread(plan.home.resolve))
     places = [(about.workspace, os.path.join(home, WORKSPACE)), (about.home, home)]
     copy = RestoredCopy(plan.file.name, about.made, time.time())
