@@ -337,8 +337,9 @@ def test_a_memory_is_read_without_what_says_nothing():
 def test_of_a_workspace_links_are_named_and_not_followed(tmp_path: Path):
     shutil.copytree(FIXTURES / "nanobot" / ".nanobot", tmp_path / "home")
     (tmp_path / "home" / "workspace" / "passwords").symlink_to("/etc/passwd")
+    (tmp_path / "home" / "workspace" / "folder").symlink_to("/etc")
     texts = list(NanobotHome(tmp_path / "home").texts())
-    assert "passwords" in remarks(texts)[0]
+    assert [told.partition(" ")[0] for told in remarks(texts)] == ["folder", "passwords"]
     assert "passwords" not in [each.name for each in texts if isinstance(each, ForeignText)]
     assert CLAUDE["name"] == "Soil"
 

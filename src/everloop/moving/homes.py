@@ -95,7 +95,7 @@ def workspace_texts(workspace: Path) -> Iterator[ForeignText | Remark]:
     count = 0
     for path in sorted(workspace.rglob("*")):
         name = path.relative_to(workspace)
-        if set(name.parts[:-1]) & SKIPPED or path.is_dir() or name.name in SKIPPED:
+        if set(name.parts) & SKIPPED or (path.is_dir() and not path.is_symlink()):
             continue
         if name.parts[0] == "memory" or name.as_posix() in MEMORIES:
             continue
