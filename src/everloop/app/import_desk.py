@@ -14,7 +14,6 @@ from ..moving.values import ForeignSource
 from ..ports.importing import ImportedThing, ImportStanding, ImportUpload, ImportWanted
 from ..settings import path_in
 from ..settings.editor import SettingsEditor
-from .home_folders import IMPORTING
 from .house import House
 from .moving import Mover, MovingOptions, MovingReport, source_for
 from .moving_hand import TakingHand
@@ -22,6 +21,7 @@ from .moving_ledger import ImportLedger
 from .moving_look import LookingHand
 from .schedules import schedules_in
 
+FOLDER = "importing"  # of the home: an export, until it was taken over
 LARGEST = 4 << 30
 SPARED = 1 << 30  # bytes of the disk that stay free
 SHOWN, LEFT_SHOWN = 50, 200  # of each kind; of what is not taken over
@@ -36,7 +36,7 @@ class ImportDesk:
         self._house = house
         self._book = book
         self._changed = changed
-        self._folder = house.opened.home / IMPORTING
+        self._folder = house.opened.home / FOLDER
         self._wanted: ImportWanted | None = None
         self._report = MovingReport([], {}, [])
         self._running = self._receiving = False

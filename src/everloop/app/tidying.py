@@ -13,7 +13,7 @@ from ..ports.heartbeat import HEARTBEAT
 from ..ports.jobs import DELETE, ERASE, TITLE, Job, JobRow
 from ..ports.schedules import COMMAND, POLL
 from ..runtime.scheduler import Worker
-from .home_folders import IMPORTING, sweep_copies
+from .home_folders import sweep_copies
 
 if TYPE_CHECKING:
     from .house import House
@@ -32,10 +32,9 @@ def work_of(house: "House") -> dict[str, Worker]:
     """Who does the work of each kind of job. What takes more than a turn does is made with the first such job."""
 
     async def tidy(row: JobRow) -> str:
+        await asyncio.to_thread(sweep_copies, house.opened.home)
         gone = await house.store.forget_expired()
         await asyncio.to_thread(sweep, house.opened.home / "files" / HALF_WRITTEN)
-        await asyncio.to_thread(sweep, house.opened.home / IMPORTING, DAY)
-        await asyncio.to_thread(sweep_copies, house.opened.home)
         told = ", ".join(f"{count} {name}" for name, count in gone.items())
         if told:
             _log.info("forgotten, for it has expired: %s", told)

@@ -1,13 +1,11 @@
 """What the homes of other agents have in common: a workspace with files and skills, and JSON that may be broken."""
 
-import errno
 import json
 import os
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..errors import EverloopError
 from .transcript import seconds, written_time
@@ -16,31 +14,15 @@ from .values import ForeignSkill, ForeignText, Remark
 LARGEST_FILE = 100 << 20
 MOST_FILES = 20_000
 LARGEST_JSON = 64 << 20
-SPARE = 100_000_000  # bytes of the disk that stay free
 SKIPPED = {".git", ".nanobot", ".openclaw", "node_modules", "__pycache__", ".venv", "sessions", "cron", "skills"}
 MARKS = ("AGENTS.md", "SOUL.md", "USER.md", "memory")  # what both agents write into every workspace
 MEMORIES = {"MEMORY.md", "HISTORY.md", "history.jsonl", ".cursor", ".dream_cursor"}
 
 
-def copy_file(path: Path, target: Path) -> None:
-    """One that is no link and no pipe, and for which there is room. Raises OSError."""
-    with _opened(path) as file, open(target, "wb") as copy:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "it is no file")
-        if status.st_size > shutil.disk_usage(target.parent).free - SPARE:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        shutil.copyfileobj(file, copy)
-
-
-def _opened(path: Path) -> BinaryIO:
-    return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-
-
 def read_text(path: Path) -> str:
     """What a file says; "" when it is not there, cannot be read, or is a link or a pipe."""
     try:
-        with _opened(path) as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
             is_fit = stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_JSON
             return file.read().decode("utf-8", "replace") if is_fit else ""
@@ -95,7 +77,7 @@ def workspace_texts(workspace: Path) -> Iterator[ForeignText | Remark]:
     count = 0
     for path in sorted(workspace.rglob("*")):
         name = path.relative_to(workspace)
-        if set(name.parts) & SKIPPED or (path.is_dir() and not path.is_symlink()):
+        if set(name.parts[:-1]) & SKIPPED or path.is_dir() or name.name in SKIPPED:
             continue
         if name.parts[0] == "memory" or name.as_posix() in MEMORIES:
             continue

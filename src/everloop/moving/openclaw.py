@@ -9,6 +9,7 @@ import base64
 import binascii
 import json
 import re
+import shutil
 import sqlite3
 import tempfile
 import time
@@ -19,7 +20,7 @@ from typing import Any
 
 from ..errors import EverloopError
 from . import json5
-from .homes import copy_file, json_lines, read_json, read_text, skills_in, when_of, workspace_in, workspace_texts
+from .homes import json_lines, read_json, read_text, skills_in, when_of, workspace_in, workspace_texts
 from .transcript import ForeignTranscript, seconds
 from .values import ForeignConversation, ForeignFile, ForeignJob, ForeignSkill, ForeignText, Remark
 from .zstd import decompressor
@@ -28,7 +29,6 @@ COMPRESSED = (
     "the session {key} of OpenClaw holds compressed messages, which nothing here can read: "
     "pip install zstandard, then run this again"
 )
-LOOKS, STEPS = 2000, 1_000_000  # of SQLite's machine; millions of rows take a hundredth of it
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}.*\.md")
 _DIRECT = re.compile(r"telegram:(?:direct|dm):([1-9]\d{0,15})")
 Events = list[Mapping[str, Any]]
@@ -109,13 +109,13 @@ class OpenClawHome:
             try:
                 with opened(database) as found:
                     rows = found.execute("SELECT job_json FROM cron_jobs ORDER BY sort_order").fetchall()
-                jobs = [json.loads(str(row[0])) for row in rows]
-            except (sqlite3.Error, OSError, ValueError) as error:
+                jobs = [json.loads(row[0]) for row in rows]
+            except (sqlite3.Error, ValueError) as error:
                 yield Remark(f"the jobs of OpenClaw cannot be read ({error}): make them anew with `everloop cron add`")
         store = read_json(self.home / "cron" / "jobs.json")
-        known = {str(job.get("id")) for job in jobs if isinstance(job, dict)}
+        known = {job.get("id") for job in jobs if isinstance(job, dict)}
         more = store.get("jobs") if isinstance(store, dict) else None
-        jobs += [job for job in (more or ()) if isinstance(job, dict) and str(job.get("id")) not in known]
+        jobs += [job for job in (more or ()) if isinstance(job, dict) and job.get("id") not in known]
         for job in jobs:
             if isinstance(job, dict) and not job.get("declarationKey"):  # else it is OpenClaw's own
                 yield _job(job)
@@ -123,15 +123,13 @@ class OpenClawHome:
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of a database with what was not written into it yet. Raises sqlite3.Error, OSError."""
+    """A copy of a database with what was not written into it yet."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
-        copy_file(path, copy)
+        shutil.copyfile(path, copy)
         if (log := path.with_name(f"{path.name}-wal")).exists():
-            copy_file(log, copy.with_name(log.name))
+            shutil.copyfile(log, copy.with_name(log.name))
         connection = sqlite3.connect(copy, check_same_thread=False)  # who reads may do so in threads, one at a time
-        looks = iter(range(LOOKS))
-        connection.set_progress_handler(lambda: next(looks, None) is None, STEPS)  # a view of a stranger may not end
         try:
             yield connection
         finally:
@@ -147,13 +145,13 @@ def _from_database(path: Path) -> Iterator[tuple[str, str, str, Events | Remark]
                 "LEFT JOIN session_nodes n ON n.session_key = w.session_key "
                 "ORDER BY n.current_session_id = w.session_id DESC, w.created_at"
             ).fetchall()
-            for session, key, title in rows:  # SQLite keeps anything in any column
-                yield str(session), str(key or ""), str(title), _events(found, session, str(key))
-    except (sqlite3.Error, OSError) as error:
+            for session, key, title in rows:
+                yield session, key, title, _events(found, session, key)
+    except sqlite3.Error as error:
         yield "", path.name, "", Remark(f"the sessions in {path.name} cannot be read ({error})")
 
 
-def _events(found: sqlite3.Connection, session: Any, key: str) -> Events | Remark:
+def _events(found: sqlite3.Connection, session: str, key: str) -> Events | Remark:
     unpack = decompressor()
     rows = found.execute(
         "SELECT event_json, event_zstd FROM transcript_events WHERE session_id = ? ORDER BY seq", (session,)
@@ -166,7 +164,7 @@ def _events(found: sqlite3.Connection, session: Any, key: str) -> Events | Remar
             plain = text if packed is None or unpack is None else unpack(packed).decode()
         except ValueError:  # counted among the broken ones
             plain = "broken"
-        events += [each or {} for each in json_lines(str(plain or ""))]
+        events += [each or {} for each in json_lines(plain or "")]
     return events
 
 
