@@ -1,5 +1,6 @@
 """A home that is moved aside for a restore is never lost from sight, whenever the restore is cut off."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -71,3 +72,19 @@ def test_what_fails_is_put_back_and_what_succeeds_leaves_no_marker(home: Path):
     assert (half_restored(home), sorted(home.iterdir())) == ("", [])
     assert done.aside is not None
     assert sorted(home.parent.iterdir()) == sorted([home, done.aside])
+
+
+def test_a_volume_of_its_own_is_empty_with_what_its_disk_has_put_there(tmp_path: Path):
+    (tmp_path / "volume" / "lost+found").mkdir(parents=True)
+    assert make_room(tmp_path / "volume", replace=False) == NewHome(tmp_path / "volume", None)
+    assert os.listdir(tmp_path / "volume") == ["lost+found"]
+
+
+def test_a_volume_is_not_moved_aside_and_it_is_said_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch):
+    def busy(*paths: Path) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(Path, "rename", busy)
+    with pytest.raises(HomeError, match="is a volume of its own, which cannot be moved aside: move what lies in it"):
+        make_room(home, replace=True)
+    assert os.listdir(home.parent) == ["home"]

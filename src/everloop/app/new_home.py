@@ -8,6 +8,7 @@ Where a home was there before, such a file lies beside it, too, from before that
 it was: between the two there is a moment without any home, and a new, empty one is not to take its place.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -24,7 +25,8 @@ from ..errors import HomeError
 from ..ports.failpoint import reach
 from .restore_marker import RESTORING, marker_beside
 
-_IDLE = ("logs", "run", "backups", "models", RESTORING)  # what does not make a folder somebody's home
+# What does not make a folder somebody's home; `lost+found` lies in every volume of its own (ext4).
+_IDLE = ("logs", "run", "backups", "models", "lost+found", RESTORING)
 _AS_IT_IS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -113,9 +115,14 @@ def _move_aside(home: Path, names: set[str], replace: bool) -> Path:
     _mark_beside(home, aside)
     try:
         home.rename(aside)
-    except OSError:
+    except OSError as error:
         marker_beside(home).unlink(missing_ok=True)
-        raise
+        if error.errno != errno.EBUSY:
+            raise
+        raise HomeError(
+            f"{home} is a volume of its own, which cannot be moved aside: move what lies in it elsewhere, or name a "
+            "new folder with --home"
+        ) from error
     reach("restore.aside")
     return aside
 
