@@ -305,6 +305,7 @@ async def test_a_workspace_around_the_home_brings_neither_its_key_nor_older_back
 async def test_what_lies_in_the_home_and_is_not_taken_along_is_told_as_left_out(person: Person, tmp_path: Path):
     (person.home / "diary.txt").write_text("of somebody who keeps it there")
     (person.home / "service.env").write_text("EVERLOOP_STORE__URL=postgresql:///the-original")
+    (person.home / "lost+found").mkdir()  # as in a volume of its own
     person.environment["EVERLOOP_WORKSPACE"] = str(tmp_path / "elsewhere")
     made = await person.run("backup", "create", "--json")
     assert "3 things are not in it, such as diary.txt: it lies in the home" in made.out

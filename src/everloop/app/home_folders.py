@@ -109,6 +109,7 @@ FOLDERS = (
     FolderRule("history", "kept: what was typed at the owner's terminal", "(what was typed is in the conversations)"),
     FolderRule("terminals", "kept: which chats are open at terminals", "(of that machine)", "of that machine"),
     FolderRule("run", "kept: which processes run", "(of that machine)", "of that machine"),
+    FolderRule("lost+found", "kept: the disk's, where the home is a volume", "(the disk's)", "the disk's"),
     FolderRule("models", "kept: weights of models", "(they are fetched again)", "they are fetched again"),
     FolderRule("config.*", "kept: the owner's settings", "settings.json"),
     FolderRule(SERVICE_ENV, "kept: the owner's variables", "(keys, of that machine's service)", "of that machine"),
