@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import os
 import re
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.cli.person import Person, is_one_plain_sentence
 
-from everloop.cli import run
+from everloop.cli import NO_TEXT, run
 from everloop.testing import Say
 from everloop.testing.model_server import ModelServer
 
@@ -81,6 +82,13 @@ def test_what_nobody_has_put_into_words_is_a_sentence_and_the_log_has_it_all(
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert run(["logs", "--error", found[1]]) == 0
     assert "RuntimeError: torn" in out.getvalue()
+
+
+def test_bytes_that_are_no_text_are_no_fault_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("EVERLOOP_HOME", str(tmp_path))
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+        assert run(["cron", "add", "every 1d", os.fsdecode(b"\x80")]) == 2
+    assert err.getvalue() == f"everloop: {NO_TEXT}\n"
 
 
 async def test_what_keeps_something_may_be_the_first_in_a_home(person: Person):

@@ -34,6 +34,7 @@ class CliCommand(NamedTuple):
 
 
 ANY = ("*",)
+NO_TEXT = "what was typed holds bytes that are no text (UTF-8), where text is needed"
 ABOUT = (
     "A self-hosted AI agent that keeps its word. Without a command it opens a chat. To begin with: everloop onboard. "
     "When something is wrong: everloop doctor. More of a command: everloop COMMAND --help."
@@ -195,6 +196,8 @@ def run(argv: list[str]) -> int:
         _let_go_of_stdout()
         return 141
     except Exception as error:  # the border to a person, who can do nothing with a traceback
+        if isinstance(error, UnicodeEncodeError) and "\ufffd" in os.fsencode(" ".join(argv)).decode(errors="replace"):
+            return _complain(NO_TEXT, 2)
         return _complain(_unforeseen(error))
 
 
