@@ -52,8 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "may_hold_keys(*names): the files of a test in which its keys may lie open")
     EAR.listen()
     begin_elsewhere(config)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in `make test &`: what tests begin would never hear it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # As in `make test &` and under nohup: what tests begin would never hear them.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from .. import __version__
 from ..errors import EverloopError
-from ..ports.audit import AT_THE_TERMINAL, acting
+from ..ports.audit import AT_THE_TERMINAL, acting_as
 from ..settings import home_of
 from .first_time import missing_home
 from .logbook import keep_logs
@@ -177,9 +177,14 @@ def run(argv: list[str]) -> int:
         arguments = build_parser(argv[:1]).parse_args(argv)
     except WrongUse as error:
         return _complain(str(error), 2)
-    acting.set(AT_THE_TERMINAL)
+    with acting_as(AT_THE_TERMINAL.person, AT_THE_TERMINAL.by):
+        return _done(arguments, "".join(argv[1:2]))
+
+
+def _done(arguments: argparse.Namespace, word: str) -> int:
+    """How the command has ended; `word` is what stands behind it."""
     try:
-        if not COMMANDS[arguments.command].can_begin("".join(argv[1:2])) and (sentence := missing_home()):
+        if not COMMANDS[arguments.command].can_begin(word) and (sentence := missing_home()):
             return _complain(sentence)
         keep_logs(home_of(os.environ))
         return run_loop(_until_ended(_load(arguments.command).run(arguments)))

@@ -84,8 +84,8 @@ async def at_page(
             await stage.log_in()
             if chosen:
                 await stage.page.evaluate(
-                    "(chosen) => { localStorage.setItem('speech', JSON.stringify(chosen)); "
-                    "document.dispatchEvent(new Event('speech')); }",
+                    "async (chosen) => { localStorage.setItem('speech', JSON.stringify(chosen)); "
+                    "document.dispatchEvent(new Event('speech')); await import('/page/speech.js'); }",
                     chosen,
                 )
             yield stage, model

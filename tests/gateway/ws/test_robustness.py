@@ -6,7 +6,7 @@ import itertools
 import random
 import socket
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -24,28 +24,27 @@ class Kept:
     """What the process keeps, looked at on the way. What stays of each of many grows from look to look; an allocator,
     or a test before, makes it grow or shrink at one of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Callable[[], int] = resident) -> None:
+        self._size = size
         self._seen: list[int] = []
 
     def look(self) -> None:
         gc.collect()
-        self._seen.append(resident())
+        self._seen.append(self._size())
 
     def grown(self) -> float:
         steps = [later - earlier for earlier, later in itertools.pairwise(self._seen)]
         return statistics.median(steps) * len(steps)
 
 
-def test_what_stays_of_each_of_many_is_told_from_one_jump():
-    held = []
-    leaking, jumping = Kept(), Kept()
-    for _ in range(6):
-        leaking.look()
-        held.append(b"x" * 3_000_000)
-    for step in range(6):
-        jumping.look()
-        held.append(b"x" * (15_000_000 if step == 2 else 0))
-    assert (leaking.grown() > FLAT, jumping.grown() > FLAT) == (True, False)
+@pytest.mark.parametrize(
+    ("sizes", "grows"), [([10, 13, 16, 19, 22, 25], True), ([10, 10, 25, 25, 25, 25], False), ([30, 10, 10, 10], False)]
+)
+def test_what_stays_of_each_of_many_is_told_from_one_jump(sizes: list[int], grows: bool):
+    kept = Kept(iter(size * 1_000_000 for size in sizes).__next__)
+    for _ in sizes:
+        kept.look()
+    assert (kept.grown() > FLAT) == grows
 
 
 def nonsense(count: int) -> list[str]:
