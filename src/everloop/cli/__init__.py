@@ -178,13 +178,12 @@ def run(argv: list[str]) -> int:
     except WrongUse as error:
         return _complain(str(error), 2)
     with acting_as(AT_THE_TERMINAL.person, AT_THE_TERMINAL.by):
-        return _done(arguments, "".join(argv[1:2]))
+        return _done(arguments, argv)
 
 
-def _done(arguments: argparse.Namespace, word: str) -> int:
-    """How the command has ended; `word` is what stands behind it."""
+def _done(arguments: argparse.Namespace, argv: list[str]) -> int:
     try:
-        if not COMMANDS[arguments.command].can_begin(word) and (sentence := missing_home()):
+        if not COMMANDS[arguments.command].can_begin("".join(argv[1:2])) and (sentence := missing_home()):
             return _complain(sentence)
         keep_logs(home_of(os.environ))
         return run_loop(_until_ended(_load(arguments.command).run(arguments)))
