@@ -26,6 +26,7 @@ from ..moving.values import (
     ForeignSkill,
     ForeignSource,
     ForeignText,
+    as_text,
 )
 from ..ports.audit import line_of
 from ..ports.conversation import ResumeThread
@@ -105,14 +106,14 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         return messages
 
     async def _part(self, file: ForeignFile) -> Text | Media:
-        data = await asyncio.to_thread(self.source.file, file, LARGEST_FILE)
+        data, name = await asyncio.to_thread(self.source.file, file, LARGEST_FILE), as_text(file.name)
         if data is None:
-            return Text(NO_FILE.format(name=file.name[:200]))
+            return Text(NO_FILE.format(name=name[:200]))
         await asyncio.to_thread(_check_room, self.opened.home)
         try:
-            return await self.attachments.take(OWNER, file.name, data)
+            return await self.attachments.take(OWNER, name, data)
         except (FileTooLarge, NoRoom) as error:
-            return Text(f"[{file.name[:200]}: {error}]")
+            return Text(f"[{name[:200]}: {error}]")
 
     async def memory(self, name: str, lines: str) -> str:
         current = await self.book_of_memory.text(OWNER, name)
@@ -184,8 +185,7 @@ class TakingHand(Struct, frozen=True, kw_only=True):
 def _about(found: ForeignConversation, session: str) -> bytes:
     from ..moving.transcript import written_time
 
-    title = found.title.replace("\0", "").encode("utf-8", "replace").decode()
-    about = {"_type": "metadata", "key": session, "title": title}
+    about = {"_type": "metadata", "key": session, "title": as_text(found.title)}
     return _encode({**about, "created_at": written_time(found.created)} if found.created else about)
 
 

@@ -64,7 +64,7 @@ class ForeignText(Struct, frozen=True):
 
     def read(self) -> bytes:
         """Raises OSError."""
-        return self.place.read_bytes() if self.place else self.text.encode()
+        return self.place.read_bytes() if self.place else self.text.encode("utf-8", "replace")
 
 
 class ForeignSource(Protocol):
@@ -96,6 +96,12 @@ class ForeignSource(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def as_text(name: str) -> str:
+    """A name as it can be told and kept: what is half of a pair, as where that of a file is not UTF-8, is a question
+    mark."""
+    return name.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def digest(*parts: str) -> str:
