@@ -20,7 +20,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
@@ -46,16 +52,15 @@ YEAR = 365 * 86_400.0
 TLS = 'tls_cert = "c.pem"\ntls_key = "k.pem"'
 
 
-def write_certificate(folder: Path, days: float) -> None:
+def write_certificate(folder: Path, days: float, locked: KeySerializationEncryption = NoEncryption()) -> None:  # noqa: B008
     """One that expires in so many days, and its key."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
     now = datetime.now(UTC)
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
     made = made.not_valid_before(now - timedelta(days=9)).not_valid_after(now + timedelta(days=days))
     (folder / "c.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (folder / "k.pem").touch(0o600)
-    (folder / "k.pem").write_bytes(key.private_bytes(*plain))
+    (folder / "k.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked))
 
 
 class Planted(Struct, frozen=True):
@@ -121,6 +126,12 @@ ca_file = "/nowhere/ca.pem"
 
 [files]
 url = "s3://bucket"
+
+[models.local]
+model = "embedded"
+
+[providers.embedded]
+path = "/nowhere/x.gguf"
 """
 IN_THE_SETTINGS = [
     Planted("settings-unused", "advice", "no channel for WhatsApp", "Take it out of the settings"),
@@ -139,6 +150,9 @@ IN_THE_SETTINGS = [
     Planted("hosts", "broken", "custom: key refused", "everloop models key set custom"),
     Planted("clock", "broken", "ahead of that of custom", "timedatectl set-ntp true"),
     Planted("gateway-port", "broken", "is taken by another program", "gateway.port"),
+    Planted(
+        "models", "broken", "providers.embedded.path names /nowhere/x.gguf", "config unset providers.embedded.path"
+    ),
 ]
 
 
@@ -247,10 +261,15 @@ IN_A_FILES_PLACE = [
     Planted("mcp-servers", "broken", "of the MCP server mine is not there, or cannot be run", "chmod +x"),
     Planted("backups", "broken", "the backups cannot be written", "Set backup.folder"),
     Planted("running", "advice", "1 file in", "--fix"),
+    Planted("workspace", "broken", "a link to /nowhere/drive, which is not there", "Mount or make that folder"),
+    Planted("time-zones", "advice", "TZ is 'Mars/Olympus', which is no name of a time zone", "schedules.timezone"),
 ]
 
 
-async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nobody(home: DoctoredHome):
+async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nobody(
+    home: DoctoredHome, alone: pytest.MonkeyPatch
+):
+    alone.setenv("TZ", "Mars/Olympus")
     (home.path / "mine").write_text("no program")
     home.write_config(
         f'[backup]\nevery = "daily"\nfolder = "{home.path}/mine/backups"\n'
@@ -260,6 +279,7 @@ async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nob
     (home.path / "logs").mkdir()
     for folder in ("vault.key", "history", "workspace/HEARTBEAT.md", "run/folder"):
         (home.path / folder).mkdir(parents=True)
+    (home.path / "logs" / "everloop.log.²").touch()
     os.mkfifo(home.path / "logs" / "everloop.log")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(home.path / "run" / "socket"))
@@ -269,7 +289,13 @@ async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nob
     (home.path / "service.env").chmod(0o644)
     (draft := home.path / ".config.toml.0123456789abcdef").touch()
     os.utime(draft, (1, 1))
-    assert missed(IN_A_FILES_PLACE, await home.examine()) == []
+    found = await home.examine()
+    home.workspace.rename(home.path / "drive")
+    home.workspace.symlink_to("/nowhere/drive")
+    assert (
+        missed(IN_A_FILES_PLACE, [*found, *(each for each in await home.examine() if each.check == "workspace")]) == []
+    )
+    home.workspace.unlink()
     await home.do(fill)  # it opens all the same
 
 
@@ -403,6 +429,12 @@ class TestAlone:
         home.write_config(TLS)
         aged = Planted("gateway-listens", verdict, what, "Get another certificate")
         assert missed([aged], await home.examine()) == []
+
+    async def test_a_key_that_waits_for_a_passphrase_is_told_and_nobody_is_asked_for_it(self, home: DoctoredHome):
+        write_certificate(home.path, 99, BestAvailableEncryption(b"secret"))
+        home.write_config(TLS)
+        locked = Planted("gateway-listens", "broken", "k.pem is locked with a passphrase", "does not start before")
+        assert missed([locked], await home.examine()) == []
 
     async def test_a_database_that_was_emptied_is_told_once(self, home: DoctoredHome):
         home.database.write_bytes(b"")

@@ -3,6 +3,7 @@ asked unless `--live` is given."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from ...errors import EverloopError, ModelMissing, ProviderError
 from ...gateway.transport.listen import is_loopback
 from ...ports.doctor import Diagnosis
+from ...providers.choose import EMBEDDED
 from ...providers.models import ResolvedModel
 from ...settings import Settings
 from ..models import ModelLibrary, open_models
@@ -33,10 +35,29 @@ async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
     async with library_of(patient) as library:
         uses = await find_uses(library)
         named = [await find_use(library, role, name) for role, name in _named_in(library.settings)]
+        weights = [*_wrong_weights(library, [*uses, *named])]
     found = [_missing(use) for use in uses if use.why]
     found += [_missing(use) for use in named if use.why]
+    found += weights
     names = ", ".join(f"{use.model or 'the embedded model'} ({use.role})" for use in uses)
     return found_or_fine(found, f"models that are used: {names}")
+
+
+def _wrong_weights(library: ModelLibrary, uses: Sequence[Use]) -> Iterator[Diagnosis]:
+    """What is fetched is looked at when it comes; a file that somebody names is asked for with the first message."""
+    if not (given := library.settings.providers.embedded.path):
+        return
+    from ...providers.embedded.weights import is_whole  # only where a file is named
+
+    for use in uses:
+        if use.model.partition("/")[0] != EMBEDDED or use.why:
+            continue
+        download = library.models.find(use.model).download
+        if download and not is_whole(Path(given), download.weights):
+            yield broken(
+                f"providers.embedded.path names {given}, which is not there or is not {download.weights.file}",
+                "Name the right file, or everloop config unset providers.embedded.path: it is fetched then",
+            )
 
 
 def _named_in(settings: Settings) -> Iterator[tuple[str, str]]:
