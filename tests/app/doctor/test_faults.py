@@ -45,6 +45,7 @@ from everloop.ports.jobs import Job, TaskState
 from everloop.ports.schedules import Schedule
 from everloop.store import schema
 from everloop.store.sqlite import SqliteStore
+from everloop.store.vault import EncryptedVault, key_of
 from everloop.tools.sandbox.choose import Confinement, Unconfined
 from tests.app.doctor.home import DoctoredHome, ModelHost, grave, process_with
 
@@ -132,6 +133,12 @@ model = "embedded"
 
 [providers.embedded]
 path = "/nowhere/x.gguf"
+
+[providers.deepseek]
+api_base = "BASE"
+
+[providers.groq]
+api_base = "BASE"
 """
 IN_THE_SETTINGS = [
     Planted("settings-unused", "advice", "no channel for WhatsApp", "Take it out of the settings"),
@@ -147,7 +154,9 @@ IN_THE_SETTINGS = [
     Planted("environment", "advice", "EVERLOOP_AGENTS_DEFAULTS_MODEL", "EVERLOOP_AGENTS__DEFAULTS__MODEL"),
     Planted("proxy", "broken", "cannot be reached", "NO_PROXY"),
     Planted("models", "advice", "the fallback model 'openrouter/x'", "everloop models"),
-    Planted("hosts", "broken", "custom: key refused", "everloop models key set custom"),
+    Planted("hosts", "broken", "custom: key refused", "It is that of providers.custom.api_key: put another there"),
+    Planted("hosts", "advice", "deepseek: key refused", "It is that of DEEPSEEK_API_KEY: put another there"),
+    Planted("hosts", "advice", "groq: key refused", "everloop models key set groq keeps another"),
     Planted("clock", "broken", "ahead of that of custom", "timedatectl set-ntp true"),
     Planted("gateway-port", "broken", "is taken by another program", "gateway.port"),
     Planted(
@@ -159,7 +168,10 @@ IN_THE_SETTINGS = [
 async def test_what_is_wrong_in_settings_and_network_is_found(
     home: DoctoredHome, host: tuple[ModelHost, str], alone: pytest.MonkeyPatch
 ):
-    home.write_config(SETTINGS, context_window='fallbacks = ["openrouter/x"]\ncontext_window')
+    expired = SETTINGS.replace("BASE", home.base)
+    home.write_config(expired, context_window='fallbacks = ["openrouter/x"]\ncontext_window')
+    alone.setenv("DEEPSEEK_API_KEY", "sk-canary-of-last-year")
+    await home.do(lambda store: EncryptedVault(store, key_of(home.path, {})).set("key:groq", "sk-canary-of-last-year"))
     alone.setenv("EVERLOOP_AGENTS_DEFAULTS_MODEL", "x")
     alone.setitem(sys.modules, "obstore", None)
     host[0].status, host[0].headers = 401, {"Date": formatdate(time.time() - YEAR, usegmt=True)}

@@ -88,12 +88,24 @@ async def look_at_hosts(patient: Patient) -> Sequence[Diagnosis]:
 def _refused(row: HostRow) -> Diagnosis:
     what = f"{row.name}: {row.state} ({row.why or row.key})"
     if row.state in ("key refused", "no credit"):
-        todo = KEYS.format(name=row.name)
+        todo = _other_key(row)
     elif row.state in ("not reachable", "no answer"):
         todo = f"See that it runs and can be reached from here, and that providers.{row.name}.api_base is right"
     else:
         todo = f"everloop models {row.name} asks it again; the settings are providers.{row.name}"
     return broken(what, todo) if row.use == "default" else advice(what, todo)
+
+
+def _other_key(row: HostRow) -> str:
+    if row.key == "login":
+        return f"everloop models login {row.name} logs in anew; everloop models shows all hosts"
+    if row.key in ("vault", "none", "no key needed"):
+        return KEYS.format(name=row.name)
+    place = {"settings": f"providers.{row.name}.api_key", "file": f"providers.{row.name}.api_key_file"}
+    first = place.get(row.key, row.key)
+    return (
+        f"It is that of {first}: put another there, or take it out and keep one by everloop models key set {row.name}"
+    )
 
 
 async def look_at_names(patient: Patient) -> Sequence[Diagnosis]:
