@@ -45,6 +45,7 @@ from .moving_look import (
     fields_of,
     hindrance,
     is_someones,
+    misdirected,
     skill_at,
     standing,
     too_long,
@@ -147,6 +148,7 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         would be worse than a secret that nobody refers to."""
         edition = await asyncio.to_thread(self.book.read)
         left = {each.key: why for each in found if (why := await self._hindrance(each, edition))}
+        left |= misdirected(found, left, edition)
         taken = [each for each in found if each.key not in left]
         for each in taken:
             await self._keep(each.secrets)
