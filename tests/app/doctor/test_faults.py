@@ -3,6 +3,7 @@
 Faults that do not touch each other are planted into one home and looked for at once.
 """
 
+import asyncio
 import logging
 import os
 import signal
@@ -527,6 +528,25 @@ class TestAlone:
             Planted("egress", "broken", "cannot be reached", "no firewall is between"),
         ]
         assert missed(away, await home.examine()) == []
+
+    async def test_a_login_that_has_run_out_is_not_spent_by_looking(
+        self, home: DoctoredHome, alone: pytest.MonkeyPatch
+    ):
+        tokens = '{"access": "sk-canary-a", "expires": 1, "refresh": "sk-canary-r", "account": "x"}'
+        await home.do(lambda store: EncryptedVault(store, key_of(home.path, {})).set("login:openai-codex", tokens))
+        home.write_config("", **{"custom/little": "openai-codex/gpt-5"})
+        asked: list[bytes] = []
+
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.readline())
+            writer.close()
+
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+            alone.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+            found = {each.check: each for each in await home.examine(live=True)}
+        assert [line for line in asked if b"auth.openai.com" in line] == []
+        assert (found["hosts"].verdict, "has run out, and is renewed" in found["hosts"].what) == ("ok", True)
+        assert found["model-answers"].verdict == "skipped"
 
     async def test_a_price_that_nobody_knows(self, home: DoctoredHome):
         home.write_config("", **{'prices."little"': 'prices."another"'})

@@ -19,6 +19,7 @@ from ..presets import Presets
 from ..survey import HostRow, Use, find_hosts, find_use, find_uses
 from ..trial import trials_of
 from .check import Check, Patient, advice, broken, fine, found_or_fine, skipped
+from .logins import RUN_OUT, OnlookersVault
 
 KEYS = "everloop models key set {name} keeps another; everloop models shows all hosts"
 
@@ -28,7 +29,7 @@ async def library_of(patient: Patient) -> AsyncIterator[ModelLibrary]:
     assert patient.settings is not None
     settings = replace(patient.settings, net=replace(patient.settings.net, record=""))  # nothing is written down
     async with AsyncExitStack() as stack:
-        yield await open_models(patient.home, settings, patient.house.vault, stack)
+        yield await open_models(patient.home, settings, OnlookersVault(patient.house.vault), stack)
 
 
 async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
@@ -78,11 +79,13 @@ async def look_at_hosts(patient: Patient) -> Sequence[Diagnosis]:
     async with library_of(patient) as library:
         uses = await find_uses(library)
         rows = await find_hosts(library, uses, everything=False)
-    found = [_refused(row) for row in rows if row.state != "reachable"]
+    waiting = [row for row in rows if row.why == RUN_OUT.format(name=row.name)]
+    found = [_refused(row) for row in rows if row.state != "reachable" and row not in waiting]
     reached = ", ".join(f"{row.name} ({row.models} models)" for row in rows if row.state == "reachable")
     if not rows:
         return fine("no host is configured; the embedded model answers")
-    return found_or_fine(found, f"hosts that answer and take their keys: {reached}")
+    told = "".join(f". {row.why.rstrip('.')}" for row in waiting)
+    return found_or_fine(found, f"hosts that answer and take their keys: {reached or 'none was asked'}{told}")
 
 
 def _refused(row: HostRow) -> Diagnosis:
@@ -187,6 +190,8 @@ async def try_answer(patient: Patient) -> Sequence[Diagnosis]:
             tried = [await run(lambda _: None) for run in trials.run]
         except EverloopError as error:
             return [broken(f"the model does not answer: {error}", "everloop models test shows more")]
+    if any(each.why.startswith(RUN_OUT.partition("{")[0]) for each in tried):
+        return skipped(f"{trials.model} is not asked: its login has run out, and is renewed with the next message")
     found = [
         broken(f"{trials.model} failed at the {each.name}: {each.why}", "Choose another model; everloop models test")
         for each in tried
