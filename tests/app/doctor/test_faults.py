@@ -548,6 +548,18 @@ class TestAlone:
         assert (found["hosts"].verdict, "has run out, and is renewed" in found["hosts"].what) == ("ok", True)
         assert found["model-answers"].verdict == "skipped"
 
+    async def test_with_live_the_model_and_the_platforms_are_asked(
+        self, home: DoctoredHome, host: tuple[ModelHost, str], alone: pytest.MonkeyPatch
+    ):
+        host[0].status = 401
+        home.write_config('[channels.telegram]\ntoken = "123456:canary-of-a-bot"\n')
+        alone.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+        mute = Planted("model-answers", "broken", "custom/little failed at the answer", "everloop models test")
+        away = Planted("channel-tokens", "broken", "telegram does not let us in", "everloop channels add telegram")
+        found = await home.examine(live=True)
+        assert missed([mute, away], found) == []
+        assert "canary" not in str(found)
+
     async def test_a_price_that_nobody_knows(self, home: DoctoredHome):
         home.write_config("", **{'prices."little"': 'prices."another"'})
         unpriced = Planted("model-facts", "advice", "nobody knows what custom/little costs", '[prices."little"]')
