@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shlex
 import shutil
 from contextlib import closing, suppress
@@ -284,6 +285,26 @@ async def test_titles_and_names_steer_no_terminal(person, tmp_path):
     ran = await person.run("import", "chatgpt", str(chatgpt_export(tmp_path / "x.zip", json.dumps([evil]))))
     assert ran.status == 0
     assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(ran.out + ran.err)
+
+
+async def test_a_name_that_is_no_text_is_told_and_kept_all_the_same(person, tmp_path):
+    evil = chatgpt_conversation(1) | {"title": "\ud800 leaf", "conversation_id": "\udcff"}
+    picture = evil["mapping"]["m5"]["message"]["metadata"]
+    picture["attachments"] = [{"id": "file-\ud800", "name": "\ud800\0.png"}]
+    report = await moved(person, "chatgpt", str(chatgpt_export(tmp_path / "x.zip", json.dumps([evil]))))
+    assert ([each["name"] for each in report["taken"]], report["left"][0][:8]) == (["? leaf"], "“? leaf”")
+    home = tmp_path / "other" / ".nanobot"
+    shutil.copytree(FIXTURES / "nanobot" / ".nanobot", home)
+    os.close(os.open(os.fsencode(home / "workspace") + b"/caf\xe9.txt", os.O_CREAT))
+    report = await moved(person, "nanobot", str(home))
+    assert "caf?.txt" in [each["name"] for each in report["taken"]]
+    assert os.fsencode(person.home / "workspace") + b"/caf\xe9.txt" in map(
+        os.fsencode, (person.home / "workspace").iterdir()
+    )
+    docs = [{"filename": "plan.md", "content": "\ud800 sow"}]
+    (claude_export(tmp_path / "claude") / "projects.json").write_text(json.dumps([{"name": "Soil", "docs": docs}]))
+    await moved(person, "claude", str(tmp_path / "claude"))
+    assert (person.home / "workspace" / "imported" / "claude" / "Soil" / "plan.md").read_text() == "? sow"
 
 
 async def test_what_another_heartbeat_asks_for_is_looked_at_here_once_its_owner_says_so(person, tmp_path):

@@ -341,6 +341,23 @@ async def test_a_key_of_the_environment_is_found_and_another_provider_is_asked_f
     assert (await person.run("models", "key", "list")).out == "groq\n"
 
 
+async def test_a_key_that_another_one_comes_before_is_kept_and_said_to_be_barred(person: Person, model: ModelServer):
+    person.environment["EVERLOOP_PROVIDERS__OPENAI__API_BASE"] = model.url
+    person.environment["OPENAI_API_KEY"] = "sk-canary-of-the-environment"
+    given = ("--provider", "openai", "--model", "scripted", "--key-stdin")
+    ran = await person.run("onboard", *given, "--json", typed=KEY.encode())
+    told = msgspec.json.decode(ran.out)
+    barred = "OPENAI_API_KEY comes before the key in the vault: unset OPENAI_API_KEY, also where each login sets it"
+    assert (ran.status, told["failed"], told["model"]) == (1, [f"the model: {barred}"], "openai/scripted")
+    shown = (await person.run("onboard", *given, typed=KEY.encode())).err
+    assert f"openai/scripted does not answer yet: {barred}." in shown
+    person.environment["OPENAI_API_KEY"] = KEY
+    assert (await person.run("onboard", *given, typed=KEY.encode())).status == 0
+    del person.environment["OPENAI_API_KEY"]
+    assert (await person.run("-m", "hi")).status == 0
+    assert model.requests[-1].headers["Authorization"] == f"Bearer {KEY}"
+
+
 async def test_a_json_file_stays_one(person: Person, model: ModelServer):
     person.home.mkdir(exist_ok=True)
     (person.home / "config.json").write_text('{"gateway": {"port": 8080}}')

@@ -48,6 +48,8 @@ async def test_a_gateway_is_seen_while_it_runs_and_not_after_a_kill(person: Pers
     assert (told.gateway.running, told.gateway.address, told.gateway.pid) == (True, gateway.url, gateway.process.pid)
     await gateway.kill()
     assert (await status_of(person))[1].gateway.running is False
+    (person.home / "run" / ".gateway").write_bytes(b"\xff\xfe")  # as a disk leaves it
+    assert (await status_of(person))[1].gateway.running is False
     gateway = await start(person, 0)
     await gateway.stop()
     assert (await status_of(person))[1].gateway.running is False

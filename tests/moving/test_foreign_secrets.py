@@ -12,6 +12,7 @@ from everloop.app.channels import expanded
 from everloop.app.mcp_servers import servers_of
 from everloop.app.models import keys_of
 from everloop.app.moving import MovingReport, look, open_mover
+from everloop.app.moving_look import ELSEWHERE
 from everloop.app.moving_settings import ForeignSetting, settings_of
 from everloop.app.opening import opened_home
 from everloop.app.secrets import keep_secret
@@ -202,6 +203,23 @@ async def test_another_secret_of_the_same_name_stays_and_is_told(tmp_path: Path)
     assert "telegram" not in load(home, {}).channels
     async with opened_home(home) as opened:
         assert await opened.vault.get("secret:telegram.token") == "mine"
+
+
+async def test_a_key_is_not_taken_to_another_address_than_it_has_there(tmp_path: Path):
+    home, source = tmp_path / "home", foreign(tmp_path / "other", "nanobot")
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text('[providers.custom]\napi_base = "https://mine.example/v1"\n')
+    foretold = await look(home, "nanobot", source)
+    report = await moved(home, "nanobot", source)
+    told = [line.split(":")[0] for line in report.left if ELSEWHERE in line]
+    assert told == [
+        *(f"setting providers.custom.{key}" for key in ("api_key", "headers.X-Auth", "headers.X-Shape")),
+        *("setting providers.custom.headers.X-Plain", "setting providers.openai.api_key"),
+    ]
+    assert [line for line in foretold.left if ELSEWHERE in line] == [line for line in report.left if ELSEWHERE in line]
+    async with opened_home(home) as opened:
+        kept = await opened.vault.names()
+    assert not [name for name in kept if "custom" in name or "openai" in name]
 
 
 def test_a_secret_where_no_reference_can_stand_is_left_and_named():

@@ -7,7 +7,10 @@ import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import zipfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from everloop.moving.transcript import BEGINS, NO_RESULT, ForeignTranscript, sec
 from everloop.moving.values import ForeignConversation, ForeignFile, ForeignText, Remark
 from everloop.settings.nanobot import translated as of_nanobot
 from everloop.settings.openclaw import translated as of_openclaw
+from tests.app.doctor.test_doctor import as_one_of_many
 from tests.moving.foreign_homes import (
     CLAUDE,
     FIXTURES,
@@ -130,6 +134,61 @@ def test_a_session_names_no_file_outside_of_its_home(tmp_path: Path):
     home = NanobotHome(tmp_path / "home")
     assert home.file(ForeignFile("x", "../../secret"), 100) is None
     assert home.file(ForeignFile("x", str(tmp_path / "secret")), 100) is None
+    assert home.file(ForeignFile("x", "a\0b"), 100) is None
+
+
+def in_database(home: Path, place: str, *statements: str) -> None:
+    with closing(sqlite3.connect(home / place)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+
+
+SESSIONS, JOBS = "agents/main/agent/openclaw-agent.sqlite", "state/openclaw.sqlite"
+
+
+@pytest.mark.parametrize("instead", ["pipe", "folder", "link", "terabyte", "view"])
+def test_what_stands_in_the_place_of_a_database_is_named_and_stops_nothing(tmp_path: Path, instead: str):
+    home = openclaw_home(tmp_path)
+    path = home / JOBS
+    if instead == "view":
+        numbers = (
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS sort_order, '{}' AS job_json"
+        )
+        in_database(home, JOBS, "DROP TABLE cron_jobs", f"CREATE VIEW cron_jobs AS {numbers} FROM n")
+    elif instead == "terabyte":
+        with path.open("r+b") as file:
+            file.truncate(1 << 42)
+    else:
+        path.unlink()
+        {"pipe": os.mkfifo, "folder": Path.mkdir, "link": lambda at: at.symlink_to("/dev/zero")}[instead](path)
+    found = OpenClawHome(home)
+    (told,) = found.jobs()
+    assert isinstance(told, Remark)
+    assert "the jobs of OpenClaw cannot be read (" in told.text
+    assert len(conversations(found)) == 2
+
+
+def test_a_database_is_read_whatever_stands_in_its_columns(tmp_path: Path):
+    home = openclaw_home(tmp_path)
+    events, nodes = "UPDATE transcript_events SET event_json =", "UPDATE session_nodes SET"
+    in_database(
+        home,
+        SESSIONS,
+        f"{events} CAST(event_json AS BLOB) WHERE seq = 1",
+        f"{events} 7 WHERE seq = 2",
+        f"{events} CAST(x'7b22ff' AS TEXT) WHERE seq = 3",
+        f"{nodes} display_name = x'47ff'",
+    )
+    found = conversations(OpenClawHome(home))
+    assert [(each.title, each.remarks) for each in found] == [
+        ("G\ufffd", ("2 lines of it are broken and left out",))
+    ] * 2
+    whole = [job.name for job in OpenClawHome(home).jobs() if not isinstance(job, Remark)]
+    in_database(home, JOBS, f"UPDATE cron_jobs SET job_json = '{{' WHERE job_json LIKE '%{whole[0]}%'")
+    left = list(OpenClawHome(home).jobs())
+    assert [job.name for job in left if not isinstance(job, Remark)] == whole[1:]
+    assert "1 jobs of OpenClaw are broken: make them anew with `everloop cron add`" in remarks(left)
 
 
 def test_what_openclaw_wrote_is_read_from_its_database_which_stays_untouched(tmp_path: Path):
@@ -333,11 +392,32 @@ def test_a_memory_is_read_without_what_says_nothing():
 
 def test_of_a_workspace_links_are_named_and_not_followed(tmp_path: Path):
     shutil.copytree(FIXTURES / "nanobot" / ".nanobot", tmp_path / "home")
-    (tmp_path / "home" / "workspace" / "passwords").symlink_to("/etc/passwd")
+    for name, target in (("passwords", "/etc/passwd"), ("settings", "/etc")):
+        (tmp_path / "home" / "workspace" / name).symlink_to(target)
     texts = list(NanobotHome(tmp_path / "home").texts())
-    assert "passwords" in remarks(texts)[0]
-    assert "passwords" not in [each.name for each in texts if isinstance(each, ForeignText)]
+    assert [told.partition(":")[0] for told in remarks(texts)] == [
+        f"{name} of the workspace is a link or no plain file" for name in ("passwords", "settings")
+    ]
+    assert not {"passwords", "settings"} & {each.name for each in texts if isinstance(each, ForeignText)}
     assert CLAUDE["name"] == "Soil"
+
+
+def test_of_a_workspace_what_may_not_be_read_is_named(tmp_path: Path):
+    (shut := tmp_path / "workspace" / "shut").mkdir(parents=True)
+    for path in (shut / "inner.txt", tmp_path / "workspace" / "shut.txt", tmp_path / "workspace" / "open.txt"):
+        path.touch()
+    for mode, path in ((0, shut), (0, tmp_path / "workspace" / "shut.txt")):
+        path.chmod(mode)
+    told = "for each in NanobotHome(Path(sys.argv[1])).texts(): print(getattr(each, 'text', '') or each.name)"
+    code = f"import sys\nfrom pathlib import Path\nfrom everloop.moving.nanobot import NanobotHome\n{told}"
+    words = (*as_one_of_many(), sys.executable, "-c", code, str(tmp_path))
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    shut.chmod(0o700)
+    assert ran.stdout.splitlines() == [
+        "open.txt",
+        "shut of the workspace may not be read: copy it by hand",
+        "shut.txt of the workspace may not be read: copy it by hand",
+    ]
 
 
 ODD: tuple[Any, ...] = (None, 3, -1, 10**400, float("nan"), "x", "", True, [], {}, [1, None, {}], {"a": 1}, "\ud800\0")

@@ -62,11 +62,12 @@ async def test_what_holds_no_longer_is_forgotten_and_what_a_person_may_look_for_
 
 async def test_a_gateway_tidies_once_a_day_and_keeps_what_came_of_it(home: Any, tmp_path: Path):
     folder = getattr(home, "path", tmp_path)
-    drafts = folder / "files" / HALF_WRITTEN
-    drafts.mkdir(parents=True)
-    for name in ("old", "new"):
-        (drafts / name).write_text("half")
-    os.utime(drafts / "old", (1, 1))
+    drafts, exports = folder / "files" / HALF_WRITTEN, folder / "importing"
+    for place in (drafts, exports):
+        place.mkdir(parents=True)
+        for name in ("old", "new"):
+            (place / name).write_text("half")
+        os.utime(place / "old", (1, 1))
     store = await home.connect()
     await fill(home, store)
     settings = {"store": {"url": getattr(home, "url", "")}}
@@ -79,7 +80,7 @@ async def test_a_gateway_tidies_once_a_day_and_keeps_what_came_of_it(home: Any, 
     assert (row.job.id, row.state, row.attempts) == ("tidy", "waiting", 0)
     assert row.result == "1 grants, 1 tokens, 1 jobs, 2 visits, 2 links"
     assert await left(home) == {**LEFT, "jobs": ["open", "recent", "tidy"]}
-    assert [each.name for each in drafts.iterdir()] == ["new"]
+    assert [[each.name for each in place.iterdir()] for place in (drafts, exports)] == [["new"], ["new"]]
     async with open_desk(folder, settings, provider=ScriptedModel([])) as agent:
         assert [each.job.due for each in await agent.store.jobs("")] == [row.job.due]  # tomorrow
     assert not copy.exists()

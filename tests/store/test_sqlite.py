@@ -20,6 +20,7 @@ from everloop.errors import HomeError, StoreCorrupt
 from everloop.store import schema
 from everloop.store.holders import Holders
 from everloop.store.sqlite import SqliteStore
+from everloop.store.sqlite_file import file_system_of, is_on_network
 
 LETTER = Inbound(Address("test", "chat"), "e1", Said(said("hello"), "ann"))
 
@@ -222,3 +223,14 @@ async def test_looking_back_never_reads_a_whole_thread(tmp_path: Path):
     assert len(asked) >= 10
     assert [line for line in plans if re.match(r"SCAN (e|entries|t|threads|s|said|inbox)\b", line)] == []
     assert any("seq>? AND seq<?" in line for line in plans)
+
+
+@pytest.mark.parametrize(
+    ("home", "kind"),
+    [("/home/ann/.everloop", "ext4"), ("/mnt/my files/agent", "cifs"), ("/mnt/nas", "nfs4"), ("/mnt/nasty", "ext4")],
+)
+def test_a_file_system_of_the_network_is_known_by_where_it_is_mounted(tmp_path: Path, home: str, kind: str):
+    lines = ("/dev/sda / ext4 rw 0 0", r"//nas/f /mnt/my\040files cifs rw 0 0", "nas:/x /mnt/nas nfs4 rw 0 0")
+    (tmp_path / "mounts").write_text("\n".join(lines) + "\n")
+    found = file_system_of(Path(home), tmp_path / "mounts")
+    assert (found, is_on_network(found)) == (kind, kind != "ext4")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import EverloopError, FileTooLarge, MailRefused, NoRoom
 from ..moving.values import ForeignSource
-from ..ports.importing import ImportedThing, ImportStanding, ImportUpload, ImportWanted
+from ..ports.importing import EXPORTS, ImportedThing, ImportStanding, ImportUpload, ImportWanted
 from ..settings import path_in
 from ..settings.editor import SettingsEditor
 from .house import House
@@ -21,7 +21,6 @@ from .moving_ledger import ImportLedger
 from .moving_look import LookingHand
 from .schedules import schedules_in
 
-FOLDER = "importing"  # of the home: an export, until it was taken over
 LARGEST = 4 << 30
 SPARED = 1 << 30  # bytes of the disk that stay free
 SHOWN, LEFT_SHOWN = 50, 200  # of each kind; of what is not taken over
@@ -36,7 +35,7 @@ class ImportDesk:
         self._house = house
         self._book = book
         self._changed = changed
-        self._folder = house.opened.home / FOLDER
+        self._folder = house.opened.home / EXPORTS
         self._wanted: ImportWanted | None = None
         self._report = MovingReport([], {}, [])
         self._running = self._receiving = False

@@ -67,7 +67,7 @@ def parse(line: bytes) -> LogLine:
 
 def put_aside(path: Path) -> list[Path]:
     """The files that were put aside, the oldest first."""
-    found = [each for each in path.parent.glob(f"{path.name}.*") if each.suffix[1:].isdigit()]
+    found = [each for each in path.parent.glob(f"{path.name}.*") if each.suffix[1:].isdecimal()]
     return sorted(found, key=lambda each: int(each.suffix[1:]), reverse=True)
 
 

@@ -25,6 +25,7 @@ from ..moving.values import (
     ForeignSource,
     ForeignText,
     Remark,
+    as_text,
     digest,
 )
 from ..ports.heartbeat import HEARTBEAT_FILE
@@ -70,6 +71,12 @@ class MovingReport(Struct):
     there: dict[str, int]
     left: list[str]
     messages: int = 0
+
+    def take(self, what: str, name: str, note: str) -> None:
+        self.taken.append(TakenOver(what, as_text(name), as_text(note)))
+
+    def leave(self, *sentences: str) -> None:
+        self.left += map(as_text, sentences)
 
 
 class Hand(Protocol):
@@ -157,7 +164,7 @@ class Mover:
 
     def _remarked(self, found: object) -> bool:
         if isinstance(found, Remark):
-            self.report.left.insert(0 if found.all else len(self.report.left), found.text)
+            self.report.left.insert(0 if found.all else len(self.report.left), as_text(found.text))
         return isinstance(found, Remark)
 
     async def _move_conversation(self, found: ForeignConversation) -> None:
@@ -166,14 +173,14 @@ class Mover:
         id, size = found.id, (self._source.kind, "size", found.id, str(len(found.messages)))
         if self._ledger.has(self._source.kind, "conversation", id) and not self._ledger.has(*size):
             if not self._options.grown:
-                self.report.left.append(GROWN.format(title=title[:60]))
+                self.report.leave(GROWN.format(title=title[:60]))
                 return
             id = f"{id}#{len(found.messages)}"
         self._note(*size)
         thread = digest(self._source.kind, id)
         if await self._one("conversation", id, title, self._hand.conversation(found, thread), count):
             self.report.messages += len(found.messages)
-            self.report.left += [f"“{title[:60]}”: {each}" for each in found.remarks]
+            self.report.leave(*(f"“{title[:60]}”: {each}" for each in found.remarks))
         if (done := sum(self.report.there.values()) + len(self.report.taken)) % 100 == 0:
             self._progress(f"{done} …")
 
@@ -187,9 +194,9 @@ class Mover:
                 self.report.there[name] = sum(1 for line in lines if line.strip())
             return
         if why := await self._hand.memory(name, "\n".join(fresh)):
-            self.report.left.append(why)
+            self.report.leave(why)
             return
-        self.report.taken.append(TakenOver("memory", name, f"{count} lines"))
+        self.report.take("memory", name, f"{count} lines")
         for line in fresh:
             if line.strip():
                 self._note(self._source.kind, name, line)
@@ -203,9 +210,9 @@ class Mover:
         if not values or self._source.kind not in translate:
             return
         ours = translate[self._source.kind](values)
-        self.report.left += ours.told
+        self.report.leave(*ours.told)
         every = list(settings_of(ours.values))
-        self.report.left += [each for each in every if isinstance(each, str)]
+        self.report.leave(*(each for each in every if isinstance(each, str)))
         found = [each for each in every if isinstance(each, ForeignSetting)]
         fresh = [each for each in found if not self._ledger.has(self._source.kind, "setting", each.key)]
         left = await self._hand.settings(fresh)
@@ -223,10 +230,10 @@ class Mover:
         except MailRefused as error:
             why = str(error)
         if why:
-            self.report.left.append(f"{what} {name[:80]}: {why}")
+            self.report.leave(f"{what} {name[:80]}: {why}")
             return False
         self._note(self._source.kind, what, id)
-        self.report.taken.append(TakenOver(what, name, note))
+        self.report.take(what, name, note)
         return True
 
 

@@ -26,6 +26,7 @@ from ..moving.values import (
     ForeignSkill,
     ForeignSource,
     ForeignText,
+    as_text,
 )
 from ..ports.audit import line_of
 from ..ports.conversation import ResumeThread
@@ -44,6 +45,7 @@ from .moving_look import (
     fields_of,
     hindrance,
     is_someones,
+    misdirected,
     skill_at,
     standing,
     too_long,
@@ -105,14 +107,14 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         return messages
 
     async def _part(self, file: ForeignFile) -> Text | Media:
-        data = await asyncio.to_thread(self.source.file, file, LARGEST_FILE)
+        data, name = await asyncio.to_thread(self.source.file, file, LARGEST_FILE), as_text(file.name)
         if data is None:
-            return Text(NO_FILE.format(name=file.name[:200]))
+            return Text(NO_FILE.format(name=name[:200]))
         await asyncio.to_thread(_check_room, self.opened.home)
         try:
-            return await self.attachments.take(OWNER, file.name, data)
+            return await self.attachments.take(OWNER, name, data)
         except (FileTooLarge, NoRoom) as error:
-            return Text(f"[{file.name[:200]}: {error}]")
+            return Text(f"[{name[:200]}: {error}]")
 
     async def memory(self, name: str, lines: str) -> str:
         current = await self.book_of_memory.text(OWNER, name)
@@ -146,6 +148,7 @@ class TakingHand(Struct, frozen=True, kw_only=True):
         would be worse than a secret that nobody refers to."""
         edition = await asyncio.to_thread(self.book.read)
         left = {each.key: why for each in found if (why := await self._hindrance(each, edition))}
+        left |= misdirected(found, left, edition)
         taken = [each for each in found if each.key not in left]
         for each in taken:
             await self._keep(each.secrets)
@@ -184,8 +187,7 @@ class TakingHand(Struct, frozen=True, kw_only=True):
 def _about(found: ForeignConversation, session: str) -> bytes:
     from ..moving.transcript import written_time
 
-    title = found.title.replace("\0", "").encode("utf-8", "replace").decode()
-    about = {"_type": "metadata", "key": session, "title": title}
+    about = {"_type": "metadata", "key": session, "title": as_text(found.title)}
     return _encode({**about, "created_at": written_time(found.created)} if found.created else about)
 
 

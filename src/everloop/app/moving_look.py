@@ -15,6 +15,7 @@ from ..memory.skills.install import FetchedSkill, from_folder
 from ..memory.views import LONGEST
 from ..moving.values import SET_ASIDE, ForeignConversation, ForeignJob, ForeignSkill, ForeignText
 from ..ports.schedules import Schedule
+from ..providers.catalog import HOSTS
 from ..runtime.schedule_desk import drafted
 from ..settings import workspace_of
 from ..settings.edit import SettingChange, spelled
@@ -26,6 +27,9 @@ from .schedules import rules_of
 
 DIRECT = "cli:direct"
 IS_SET = "it is set here already, and stays as it is"
+ELSEWHERE = (
+    "it goes to another address there than this provider has here: keep it by hand if it may be sent to this one"
+)
 DIFFERS = "there is another {name} already, which stays as it is; theirs is not copied"
 
 
@@ -65,7 +69,8 @@ class LookingHand:
     async def settings(self, found: Sequence[ForeignSetting]) -> dict[str, str]:
         edition = await asyncio.to_thread(self._book.read)
         whys = {each.key: hindrance(self._book, edition, each) for each in found if each.value is not None}
-        return {key: why for key, why in whys.items() if why}
+        left = {key: why for key, why in whys.items() if why}
+        return left | misdirected(found, left, edition)
 
     async def end(self, counts: Mapping[str, int]) -> None:
         pass
@@ -135,6 +140,23 @@ def hindrance(book: SettingsEditor, edition: Edition, found: ForeignSetting) -> 
     except SettingsError as error:
         return str(error)
     return ""
+
+
+def misdirected(found: Sequence[ForeignSetting], left: Mapping[str, str], edition: Edition) -> dict[str, str]:
+    """Keys and headers that would go to another address here than there, for that of their provider is left."""
+    accounts = edition.settings.providers.accounts
+    ours = {name: account.api_base for name, account in accounts.items() if account.api_base}
+    taken = {each.path[1]: str(each.value) for each in found if each.path[2:] == ("api_base",) and each.key not in left}
+
+    def address_of(name: str, written: str) -> str:
+        return (written or (HOSTS[name].base if name in HOSTS else "")).rstrip("/")
+
+    return {
+        each.key: ELSEWHERE
+        for each in found
+        if each.address is not None
+        and address_of(name := each.path[1], each.address) != address_of(name, ours.get(name) or taken.get(name, ""))
+    }
 
 
 def changes_of(found: ForeignSetting) -> list[SettingChange]:

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import EverloopError
 from ..readings.secret_parts import SecretPart, is_secret, replaced, text_parts, value_parts
@@ -40,12 +41,14 @@ _CHANNEL_SECRETS = (*SECRETS, "webhook_secret", "app_token", "signing_secret")
 
 
 class ForeignSetting(Struct, frozen=True):
-    """A path of the settings file and what stands there; `secrets` are for the vault, by their names there."""
+    """A path of the settings file and what stands there; `secrets` are for the vault, by their names there. `address`
+    is that of the provider to which they go there; None where they go to none."""
 
     path: tuple[str, ...]
     value: Any
     secrets: Mapping[str, str] = {}
     note: str = ""
+    address: str | None = None
 
     @property
     def key(self) -> str:
@@ -92,16 +95,18 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def _account(name: str, account: dict[str, Any]) -> Iterator[ForeignSetting | str]:
-    place = ("providers", name)
-    if key := account.pop("api_key", ""):
-        yield ForeignSetting((*place, "api_key"), None, {f"key:{name}": str(key)}, KEYED)
+    place, key = ("providers", name), account.pop("api_key", "")
     headers = {str(header): str(value) for header, value in _table(account.pop("headers", None)).items()}
     if not key and "authorization" not in map(str.lower, headers) and (login := _login(account.get("api_base"))):
         account["api_base"], headers["Authorization"] = login
+    address = str(account.get("api_base") or "")
+    if key:
+        yield ForeignSetting((*place, "api_key"), None, {f"key:{name}": str(key)}, KEYED, address)
     for header, value in headers.items():
-        yield _parted(
+        made = _parted(
             (*place, "headers", header), value, own_header(name, header), every=looks_secret(header), note=KEYED
         )
+        yield made if isinstance(made, str) else replace(made, address=address)
     yield from _leaves(account, place)
 
 

@@ -36,6 +36,7 @@ from .trial import Show, TriedOut, trials_of
 from .workspaces import check_workspace
 
 AUTO = "auto"
+OTHER_KEYS = {"settings": "providers.{name}.api_key", "file": "providers.{name}.api_key_file"}
 
 __all__ = [
     "AUTO",
@@ -43,6 +44,7 @@ __all__ = [
     "HomeSetup",
     "ModelPick",
     "OfferedProvider",
+    "PickKept",
     "Surroundings",
     "check_address",
     "embedded_is_here",
@@ -166,17 +168,25 @@ async def try_pick(pick: ModelPick, show: Show, told: Callable[[TriedOut], None]
         return trials.model, well
 
 
-async def keep_pick(pick: ModelPick) -> tuple[str, list[str]]:
-    """The key goes into the vault, the rest into the settings file. What the model is called, and what is to be known
-    about it. Raises EverloopError; then all is as before."""
+class PickKept(Struct, frozen=True):
+    """What the model is called, and what is to be known about its key. `barred` says which other key is used in its
+    place, and how to end that; "" where none is."""
+
+    model: str
+    notes: Sequence[str] = ()
+    barred: str = ""
+
+
+async def keep_pick(pick: ModelPick) -> PickKept:
+    """The key goes into the vault, the rest into the settings file. Raises EverloopError; then all is as before."""
     changes, home = await _changes(pick), home_of(os.environ)
     if pick.key:
-        return changes[USUAL], await _with_key(pick, changes, home)
+        return await _with_key(pick, changes, home)
     await _write(changes, home)
-    return changes[USUAL], []
+    return PickKept(changes[USUAL])
 
 
-async def _with_key(pick: ModelPick, changes: Mapping[str, Any], home: Path) -> list[str]:
+async def _with_key(pick: ModelPick, changes: Mapping[str, Any], home: Path) -> PickKept:
     """The key first: settings that lead to a host without one would be worse than one that nobody refers to."""
     name, key = changes[USUAL].partition("/")[0], checked_key(pick.key)
     async with open_records() as records:
@@ -188,7 +198,18 @@ async def _with_key(pick: ModelPick, changes: Mapping[str, Any], home: Path) -> 
             await (records.vault.set(f"key:{name}", before) if before else records.vault.forget(f"key:{name}"))
             raise
     accounts = load(home, os.environ).providers.accounts
-    return notes_on(keyed_host(name, accounts), key, Keys(accounts, os.environ, {name: key}, home))
+    host, keys = keyed_host(name, accounts), Keys(accounts, os.environ, {name: key}, home)
+    found = keys.find(host)
+    if found and found != key:
+        return PickKept(changes[USUAL], barred=_other_key(name, found.where))
+    return PickKept(changes[USUAL], notes_on(host, key, keys))
+
+
+def _other_key(name: str, where: str) -> str:
+    if where in OTHER_KEYS:
+        setting = OTHER_KEYS[where].format(name=name)
+        return f"another key comes before the one in the vault: everloop config unset {setting}"
+    return f"{where} comes before the key in the vault: unset {where}, also where each login sets it"
 
 
 async def _changes(pick: ModelPick) -> dict[str, Any]:

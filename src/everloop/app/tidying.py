@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..files.folder import HALF_WRITTEN, sweep
 from ..ports.backup import BACKUP
 from ..ports.heartbeat import HEARTBEAT
+from ..ports.importing import EXPORTS
 from ..ports.jobs import DELETE, ERASE, TITLE, Job, JobRow
 from ..ports.schedules import COMMAND, POLL
 from ..runtime.scheduler import Worker
@@ -35,6 +36,7 @@ def work_of(house: "House") -> dict[str, Worker]:
         await asyncio.to_thread(sweep_copies, house.opened.home)
         gone = await house.store.forget_expired()
         await asyncio.to_thread(sweep, house.opened.home / "files" / HALF_WRITTEN)
+        await asyncio.to_thread(sweep, house.opened.home / EXPORTS, DAY)
         told = ", ".join(f"{count} {name}" for name, count in gone.items())
         if told:
             _log.info("forgotten, for it has expired: %s", told)

@@ -33,7 +33,7 @@ def listening_at(home: Path, url: str) -> Iterator[None]:
 def running_gateway(home: Path) -> RunningGateway:
     """The one that began last, on this machine."""
     try:
-        with (home / FILE).open() as file:
+        with (home / FILE).open(errors="replace") as file:
             url, _, pid = file.read().partition("\n")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,7 +50,7 @@ def page_address(home: Path, settings: Settings) -> str:
     if place.allowed_hosts:
         return f"https://{place.allowed_hosts[0]}"
     try:
-        return (home / FILE).read_text().partition("\n")[0]
+        return (home / FILE).read_text(errors="replace").partition("\n")[0]
     except FileNotFoundError:
         host = f"[{place.host}]" if ":" in place.host else place.host
         return f"{'https' if place.tls_cert else 'http'}://{host}:{place.port}"

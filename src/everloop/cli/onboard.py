@@ -127,6 +127,9 @@ class Onboarding:
         self._notes += self._model.notes
         for note in self._model.notes:
             self._terminal.note(note)
+        if self._model.barred:
+            self._failed.append(f"the model: {self._model.barred}")
+            self._terminal.tell(f"everloop: {self._model.barred}")
 
     def _ask_name(self) -> None:
         setup = run_loop(onboarding.look_at_home())
@@ -228,7 +231,8 @@ class Onboarding:
             return
         nothing = "Nothing was written." if self._failed else "Nothing had to be written."
         self._terminal.tell(f"\nWritten: {'; '.join(self._written)}." if self._written else f"\n{nothing}")
-        self._terminal.tell(f"{self._model.model or 'Nobody'} answers. What to type next:")
+        answers = f"does not answer yet: {self._model.barred}" if self._model.barred else "answers"
+        self._terminal.tell(f"{self._model.model or 'Nobody'} {answers}. What to type next:")
         for command, about in NEXT.items():
             self._terminal.answer(f"  {command:<18}{about}")
 

@@ -38,6 +38,7 @@ class ModelKept(Struct, frozen=True):
     written: tuple[str, ...] = ()
     tests: tuple[TriedOut, ...] = ()
     notes: tuple[str, ...] = ()
+    barred: str = ""  # what keeps it from answering yet, and what to do about that
 
 
 class ModelQuestion:
@@ -212,9 +213,10 @@ class ModelQuestion:
             if not well and not self._interview.agree(f"{name} did not pass. Keep it all the same?", False):
                 why = next(each.why for each in self.tests if not each.ok)
                 raise EverloopError(f"{name} was tried and did not pass ({why}). Nothing was kept of it")
-        name, notes = run_loop(onboarding.keep_pick(pick))
-        key = (f"the key of {name.partition('/')[0]}, in the vault",) if pick.key else ()
-        return ModelKept(name, (f"agents.defaults.model = {name}", *key), tuple(self.tests), tuple(notes))
+        kept = run_loop(onboarding.keep_pick(pick))
+        key = (f"the key of {kept.model.partition('/')[0]}, in the vault",) if pick.key else ()
+        written = (f"agents.defaults.model = {kept.model}", *key)
+        return ModelKept(kept.model, written, tuple(self.tests), tuple(kept.notes), kept.barred)
 
     def _is_worth_trying(self, pick: ModelPick) -> bool:
         """What would have to be fetched first is asked about."""

@@ -218,11 +218,11 @@ def _sync(folder: Path) -> None:
         os.close(fd)
 
 
-def sweep(folder: Path) -> None:
-    """Remove what a process that was killed had begun; nothing takes an hour to write."""
+def sweep(folder: Path, seconds: float = 3600) -> None:
+    """Remove what a process that was killed had begun, or nobody came back for; nothing takes an hour to write."""
     for draft in folder.iterdir() if folder.is_dir() else ():
         try:
-            if draft.lstat().st_mtime < time.time() - 3600:
+            if draft.lstat().st_mtime < time.time() - seconds:
                 draft.unlink()
         except FileNotFoundError:
             continue  # finished, or swept by another process

@@ -77,12 +77,17 @@ def workspace_texts(workspace: Path) -> Iterator[ForeignText | Remark]:
     count = 0
     for path in sorted(workspace.rglob("*")):
         name = path.relative_to(workspace)
-        if set(name.parts[:-1]) & SKIPPED or path.is_dir() or name.name in SKIPPED:
+        if set(name.parts[:-1]) & SKIPPED or name.name in SKIPPED:
             continue
         if name.parts[0] == "memory" or name.as_posix() in MEMORIES:
             continue
-        if path.is_symlink() or not path.is_file():
+        is_folder, is_link = os.path.isdir(path), path.is_symlink()
+        if is_folder and not is_link and os.access(path, os.R_OK | os.X_OK):
+            continue
+        if is_link or not (is_folder or os.path.isfile(path)):
             yield Remark(f"{name} of the workspace is a link or no plain file: copy it by hand if you need it")
+        elif is_folder or not os.access(path, os.R_OK):
+            yield Remark(f"{name} of the workspace may not be read: copy it by hand")
         elif path.stat().st_size > LARGEST_FILE:
             yield Remark(f"{name} of the workspace has more than {LARGEST_FILE:,} bytes: copy it by hand")
         elif (count := count + 1) > MOST_FILES:

@@ -102,11 +102,11 @@ class NanobotHome:
 
     def file(self, found: ForeignFile, most: int) -> bytes | None:
         folder = self.home.resolve() / "media"  # which a link leads nowhere else
-        path = (folder / found.place).resolve()
         try:
+            path = (folder / found.place).resolve()
             inside = path.is_relative_to(folder) and path.is_file() and path.stat().st_size <= most
             return path.read_bytes() if inside else None
-        except OSError:  # told as missing
+        except (OSError, ValueError):  # it is no path, or cannot be read: told as missing
             return None
 
     def memory(self) -> str:

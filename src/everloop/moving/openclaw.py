@@ -8,9 +8,11 @@ Sessions are events, each with the one before it. They lie in `agents/<id>/agent
 import base64
 import binascii
 import json
+import os
 import re
 import shutil
 import sqlite3
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -108,32 +110,65 @@ class OpenClawHome:
         if database.exists():
             try:
                 with opened(database) as found:
-                    rows = found.execute("SELECT job_json FROM cron_jobs ORDER BY sort_order").fetchall()
-                jobs = [json.loads(row[0]) for row in rows]
-            except (sqlite3.Error, ValueError) as error:
-                yield Remark(f"the jobs of OpenClaw cannot be read ({error}): make them anew with `everloop cron add`")
+                    rows = found.execute("SELECT CAST(job_json AS TEXT) FROM cron_jobs ORDER BY sort_order").fetchall()
+            except (sqlite3.Error, OSError) as error:
+                yield Remark(
+                    f"the jobs of OpenClaw cannot be read ({_why(error)}): make them anew with `everloop cron add`"
+                )
+                rows = []
+            jobs = [_parsed(text) for (text,) in rows]
+            if broken := jobs.count(None):
+                yield Remark(f"{broken} jobs of OpenClaw are broken: make them anew with `everloop cron add`")
         store = read_json(self.home / "cron" / "jobs.json")
-        known = {job.get("id") for job in jobs if isinstance(job, dict)}
+        known = {str(job["id"]) for job in jobs if isinstance(job, dict) and "id" in job}
         more = store.get("jobs") if isinstance(store, dict) else None
-        jobs += [job for job in (more or ()) if isinstance(job, dict) and job.get("id") not in known]
+        jobs += [job for job in (more or ()) if isinstance(job, dict) and str(job.get("id")) not in known]
         for job in jobs:
             if isinstance(job, dict) and not job.get("declarationKey"):  # else it is OpenClaw's own
                 yield _job(job)
 
 
+def _parsed(text: str | None) -> Any:
+    """None for what is no JSON."""
+    try:
+        return json.loads(text or "null")
+    except (ValueError, RecursionError):  # told by whoever needs it
+        return None
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of a database with what was not written into it yet."""
+    """A copy of a database with what was not written into it yet. Whatever stands in it, it is read as text. Raises
+    OSError."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / path.name
-        shutil.copyfile(path, copy)
+        _copy(path, copy)
         if (log := path.with_name(f"{path.name}-wal")).exists():
-            shutil.copyfile(log, copy.with_name(log.name))
+            _copy(log, copy.with_name(log.name))
         connection = sqlite3.connect(copy, check_same_thread=False)  # who reads may do so in threads, one at a time
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        connection.set_authorizer(_tables_alone)
         try:
             yield connection
         finally:
             connection.close()
+
+
+def _copy(path: Path, to: Path) -> None:
+    """A plain file, as far as there is room for it. Raises OSError."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path.name} is no plain file")
+        if status.st_size > shutil.disk_usage(to.parent).free // 2:
+            raise OSError(f"there is no room for a copy of it in {to.parent.parent}: set TMPDIR to where there is")
+        with to.open("wb") as out:
+            shutil.copyfileobj(file, out)
+
+
+def _tables_alone(action: int, first: str | None, second: str | None, database: str | None, inner: str | None) -> int:
+    """What stands in the place of a table may be a view that never ends."""
+    return sqlite3.SQLITE_DENY if inner or action == sqlite3.SQLITE_RECURSIVE else sqlite3.SQLITE_OK
 
 
 def _from_database(path: Path) -> Iterator[tuple[str, str, str, Events | Remark]]:
@@ -141,20 +176,26 @@ def _from_database(path: Path) -> Iterator[tuple[str, str, str, Events | Remark]
     try:
         with opened(path) as found:
             rows = found.execute(
-                "SELECT w.session_id, w.session_key, coalesce(n.display_name, n.label, '') FROM session_windows w "
+                "SELECT w.session_id, coalesce(CAST(w.session_key AS TEXT), ''), "
+                "coalesce(CAST(n.display_name AS TEXT), CAST(n.label AS TEXT), '') FROM session_windows w "
                 "LEFT JOIN session_nodes n ON n.session_key = w.session_key "
                 "ORDER BY n.current_session_id = w.session_id DESC, w.created_at"
             ).fetchall()
             for session, key, title in rows:
-                yield session, key, title, _events(found, session, key)
-    except sqlite3.Error as error:
-        yield "", path.name, "", Remark(f"the sessions in {path.name} cannot be read ({error})")
+                yield str(session), key, title, _events(found, session, key)
+    except (sqlite3.Error, OSError) as error:
+        yield "", path.name, "", Remark(f"the sessions in {path.name} cannot be read ({_why(error)})")
+
+
+def _why(error: sqlite3.Error | OSError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def _events(found: sqlite3.Connection, session: str, key: str) -> Events | Remark:
     unpack = decompressor()
     rows = found.execute(
-        "SELECT event_json, event_zstd FROM transcript_events WHERE session_id = ? ORDER BY seq", (session,)
+        "SELECT CAST(event_json AS TEXT), event_zstd FROM transcript_events WHERE session_id = ? ORDER BY seq",
+        (session,),
     ).fetchall()
     if unpack is None and any(packed is not None for _, packed in rows):
         return Remark(COMPRESSED.format(key=key))

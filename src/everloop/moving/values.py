@@ -98,6 +98,12 @@ class ForeignSource(Protocol):
     def close(self) -> None: ...
 
 
+def as_text(name: str) -> str:
+    """A name as it can be told and kept: what is half of a pair, as where that of a file is not UTF-8, is a question
+    mark."""
+    return name.replace("\0", "").encode("utf-8", "replace").decode()
+
+
 def digest(*parts: str) -> str:
     """A name that is the same for the same thing, whenever it is read."""
     return sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]

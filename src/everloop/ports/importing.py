@@ -6,10 +6,12 @@ from msgspec import Struct
 
 ImportKind = Literal["nanobot", "openclaw", "chatgpt", "claude"]
 ImportState = Literal["none", "running", "done", "failed"]
+EXPORTS = "importing"  # of a home: what somebody has sent, until it was taken over
 
 
 class ImportUpload(Struct, frozen=True):
-    """An export that was sent, under a name of ours; it stays until it was taken over, or the next one comes."""
+    """An export that was sent, under a name of ours; it stays until it was taken over, the next one comes, or a day is
+    over."""
 
     upload: str
     size: int

@@ -1,6 +1,7 @@
 """Opening the SQLite file: is the home usable, is the file whole, is its schema ours?"""
 
 import os
+import re
 import time
 from contextlib import ExitStack
 from functools import partial
@@ -150,15 +151,16 @@ def is_on_network(kind: str) -> bool:
     return kind in _NETWORK_FILE_SYSTEMS
 
 
-def file_system_of(path: Path) -> str:
+def file_system_of(path: Path, told: Path = Path("/proc/self/mounts")) -> str:
     """As the kernel calls it; "" where it does not say."""
     try:
-        mounts = Path("/proc/self/mounts").read_text()
+        mounts = told.read_text(errors="surrogateescape")
     except OSError:
         return ""
     place, best, kind = str(path.resolve()), "", ""
     for line in mounts.splitlines():
-        _, point, name = line.split()[:3]
+        _, point, name = line.split(" ")[:3]
+        point = re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), point)  # blanks are written so
         if len(point) >= len(best) and (place == point or place.startswith(point.rstrip("/") + "/")):
             best, kind = point, name
     return kind

@@ -15,6 +15,7 @@ import pytest
 from everloop.app.doctor import CHECKS, GROUPS, _looked, mend_all, patient_of
 from everloop.app.doctor.check import Check, Patient, fine
 from everloop.app.doctor.configuration import meant_by
+from everloop.app.doctor.sandbox import how_to_allow_namespaces
 from everloop.errors import StoreError
 from everloop.net.trusted import TrustedHttp
 from everloop.ports.doctor import Diagnosis, MakeFolder, RemoveStale, SetMode
@@ -83,6 +84,20 @@ class TestEachCheck:
 )
 def test_a_variable_that_is_nearly_a_setting_is_recognised(variable: str, meant: str):
     assert meant_by(variable) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("kernel/apparmor_restrict_unprivileged_userns", "1\n", "kernel.apparmor_restrict_unprivileged_userns=0"),
+        ("user/max_user_namespaces", "0\n", "user.max_user_namespaces=15000"),
+        ("kernel/unprivileged_userns_clone", "1\n", ""),
+    ],
+)
+def test_what_of_the_kernel_forbids_namespaces_is_named(tmp_path: Path, name: str, text: str, told: str):
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text(text)
+    assert how_to_allow_namespaces(tmp_path) == (f"Allow user namespaces: sudo sysctl {told}. " if told else "")
 
 
 class TestLookingIntoTheStore:
@@ -163,6 +178,13 @@ class TestMending:
         below = home.path / "logs" / "made"
         (made,) = mend_all([Diagnosis("advice", "x", "y", (MakeFolder(str(below)),), "workspace")], home.path)
         assert (bool(made.failed), below.exists()) == (linked, not linked)
+
+    async def test_a_home_that_is_a_link_to_a_folder_of_ours_is_closed(self, home: DoctoredHome, tmp_path: Path):
+        real = home.path.rename(tmp_path / "real")
+        home.path.symlink_to(real)
+        real.chmod(0o755)
+        (closed,) = mend_all(await home.examine(), home.path)
+        assert (closed.check, closed.failed, mode_of(real)) == ("file-modes", "", 0o700)
 
     def test_what_cannot_be_mended_is_told(self, tmp_path: Path):
         (tmp_path / "file").touch()
@@ -297,6 +319,14 @@ class TestTheCommand:
         told = f"everloop: the disk that holds {mounted}/everloop.db is full: make room and start again\n"
         assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", told)
 
+    async def test_a_full_disk_of_the_workspace_is_found(self, home: DoctoredHome):
+        if not may_mount():
+            pytest.skip("this machine allows no user namespaces, in which a disk can be mounted")
+        script = f'mount -t tmpfs -o size=64k,mode=700 none {home.workspace} && exec "$@"'
+        ran = await asyncio.to_thread(run, home.path, "--json", wrap=("unshare", "-rm", "sh", "-c", script, "sh"))
+        found = [each["what"] for each in json.loads(ran.stdout)["findings"] if each["check"] == "disk"]
+        assert found[0].startswith(f"the disk of {home.workspace} has 0 MB left")
+
     async def test_a_full_disk_and_a_read_only_home_are_found(self, home: DoctoredHome, tmp_path: Path):
         mounted = tmp_path / "mounted"
         mounted.mkdir()
@@ -309,5 +339,7 @@ class TestTheCommand:
         found = [each for each in json.loads(ran.stdout)["findings"] if each["verdict"] == "broken"]
         told = {(each["check"], each["what"].partition(str(mounted))[2]) for each in found}
         assert ("home", " is on a read-only file system") in told
+        cures = {each["todo"] for each in found if each["check"] in ("folders", "store", "workspace", "memory-files")}
+        assert cures == {"It is on a read-only file system: mount that for writing"}
         assert any(check == "disk" and "MB left" in what for check, what in told)
         assert any(check == "disk" and "inodes" in what for check, what in told)

@@ -3,6 +3,7 @@
 Faults that do not touch each other are planted into one home and looked for at once.
 """
 
+import asyncio
 import logging
 import os
 import signal
@@ -20,7 +21,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+)
 from cryptography.x509.oid import NameOID
 from msgspec import Struct
 
@@ -39,6 +46,7 @@ from everloop.ports.jobs import Job, TaskState
 from everloop.ports.schedules import Schedule
 from everloop.store import schema
 from everloop.store.sqlite import SqliteStore
+from everloop.store.vault import EncryptedVault, key_of
 from everloop.tools.sandbox.choose import Confinement, Unconfined
 from tests.app.doctor.home import DoctoredHome, ModelHost, grave, process_with
 
@@ -46,16 +54,15 @@ YEAR = 365 * 86_400.0
 TLS = 'tls_cert = "c.pem"\ntls_key = "k.pem"'
 
 
-def write_certificate(folder: Path, days: float) -> None:
+def write_certificate(folder: Path, days: float, locked: KeySerializationEncryption = NoEncryption()) -> None:  # noqa: B008
     """One that expires in so many days, and its key."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "x")])
     now = datetime.now(UTC)
     made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
     made = made.not_valid_before(now - timedelta(days=9)).not_valid_after(now + timedelta(days=days))
     (folder / "c.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (folder / "k.pem").touch(0o600)
-    (folder / "k.pem").write_bytes(key.private_bytes(*plain))
+    (folder / "k.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked))
 
 
 class Planted(Struct, frozen=True):
@@ -121,6 +128,18 @@ ca_file = "/nowhere/ca.pem"
 
 [files]
 url = "s3://bucket"
+
+[models.local]
+model = "embedded"
+
+[providers.embedded]
+path = "/nowhere/x.gguf"
+
+[providers.deepseek]
+api_base = "BASE"
+
+[providers.groq]
+api_base = "BASE"
 """
 IN_THE_SETTINGS = [
     Planted("settings-unused", "advice", "no channel for WhatsApp", "Take it out of the settings"),
@@ -136,16 +155,24 @@ IN_THE_SETTINGS = [
     Planted("environment", "advice", "EVERLOOP_AGENTS_DEFAULTS_MODEL", "EVERLOOP_AGENTS__DEFAULTS__MODEL"),
     Planted("proxy", "broken", "cannot be reached", "NO_PROXY"),
     Planted("models", "advice", "the fallback model 'openrouter/x'", "everloop models"),
-    Planted("hosts", "broken", "custom: key refused", "everloop models key set custom"),
+    Planted("hosts", "broken", "custom: key refused", "It is that of providers.custom.api_key: put another there"),
+    Planted("hosts", "advice", "deepseek: key refused", "It is that of DEEPSEEK_API_KEY: put another there"),
+    Planted("hosts", "advice", "groq: key refused", "everloop models key set groq keeps another"),
     Planted("clock", "broken", "ahead of that of custom", "timedatectl set-ntp true"),
     Planted("gateway-port", "broken", "is taken by another program", "gateway.port"),
+    Planted(
+        "models", "broken", "providers.embedded.path names /nowhere/x.gguf", "config unset providers.embedded.path"
+    ),
 ]
 
 
 async def test_what_is_wrong_in_settings_and_network_is_found(
     home: DoctoredHome, host: tuple[ModelHost, str], alone: pytest.MonkeyPatch
 ):
-    home.write_config(SETTINGS, context_window='fallbacks = ["openrouter/x"]\ncontext_window')
+    expired = SETTINGS.replace("BASE", home.base)
+    home.write_config(expired, context_window='fallbacks = ["openrouter/x"]\ncontext_window')
+    alone.setenv("DEEPSEEK_API_KEY", "sk-canary-of-last-year")
+    await home.do(lambda store: EncryptedVault(store, key_of(home.path, {})).set("key:groq", "sk-canary-of-last-year"))
     alone.setenv("EVERLOOP_AGENTS_DEFAULTS_MODEL", "x")
     alone.setitem(sys.modules, "obstore", None)
     host[0].status, host[0].headers = 401, {"Date": formatdate(time.time() - YEAR, usegmt=True)}
@@ -247,10 +274,15 @@ IN_A_FILES_PLACE = [
     Planted("mcp-servers", "broken", "of the MCP server mine is not there, or cannot be run", "chmod +x"),
     Planted("backups", "broken", "the backups cannot be written", "Set backup.folder"),
     Planted("running", "advice", "1 file in", "--fix"),
+    Planted("workspace", "broken", "a link to /nowhere/drive, which is not there", "Mount or make that folder"),
+    Planted("time-zones", "advice", "TZ is 'Mars/Olympus', which is no name of a time zone", "schedules.timezone"),
 ]
 
 
-async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nobody(home: DoctoredHome):
+async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nobody(
+    home: DoctoredHome, alone: pytest.MonkeyPatch
+):
+    alone.setenv("TZ", "Mars/Olympus")
     (home.path / "mine").write_text("no program")
     home.write_config(
         f'[backup]\nevery = "daily"\nfolder = "{home.path}/mine/backups"\n'
@@ -260,6 +292,7 @@ async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nob
     (home.path / "logs").mkdir()
     for folder in ("vault.key", "history", "workspace/HEARTBEAT.md", "run/folder"):
         (home.path / folder).mkdir(parents=True)
+    (home.path / "logs" / "everloop.log.²").touch()
     os.mkfifo(home.path / "logs" / "everloop.log")
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(home.path / "run" / "socket"))
@@ -269,7 +302,13 @@ async def test_what_stands_where_a_file_should_be_is_found_and_waited_for_by_nob
     (home.path / "service.env").chmod(0o644)
     (draft := home.path / ".config.toml.0123456789abcdef").touch()
     os.utime(draft, (1, 1))
-    assert missed(IN_A_FILES_PLACE, await home.examine()) == []
+    found = await home.examine()
+    home.workspace.rename(home.path / "drive")
+    home.workspace.symlink_to("/nowhere/drive")
+    assert (
+        missed(IN_A_FILES_PLACE, [*found, *(each for each in await home.examine() if each.check == "workspace")]) == []
+    )
+    home.workspace.unlink()
     await home.do(fill)  # it opens all the same
 
 
@@ -404,6 +443,12 @@ class TestAlone:
         aged = Planted("gateway-listens", verdict, what, "Get another certificate")
         assert missed([aged], await home.examine()) == []
 
+    async def test_a_key_that_waits_for_a_passphrase_is_told_and_nobody_is_asked_for_it(self, home: DoctoredHome):
+        write_certificate(home.path, 99, BestAvailableEncryption(b"secret"))
+        home.write_config(TLS)
+        locked = Planted("gateway-listens", "broken", "k.pem is locked with a passphrase", "does not start before")
+        assert missed([locked], await home.examine()) == []
+
     async def test_a_database_that_was_emptied_is_told_once(self, home: DoctoredHome):
         home.database.write_bytes(b"")
         found = await home.examine()
@@ -483,6 +528,37 @@ class TestAlone:
             Planted("egress", "broken", "cannot be reached", "no firewall is between"),
         ]
         assert missed(away, await home.examine()) == []
+
+    async def test_a_login_that_has_run_out_is_not_spent_by_looking(
+        self, home: DoctoredHome, alone: pytest.MonkeyPatch
+    ):
+        tokens = '{"access": "sk-canary-a", "expires": 1, "refresh": "sk-canary-r", "account": "x"}'
+        await home.do(lambda store: EncryptedVault(store, key_of(home.path, {})).set("login:openai-codex", tokens))
+        home.write_config("", **{"custom/little": "openai-codex/gpt-5"})
+        asked: list[bytes] = []
+
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.readline())
+            writer.close()
+
+        async with await asyncio.start_server(refuse, "127.0.0.1", 0) as proxy:
+            alone.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+            found = {each.check: each for each in await home.examine(live=True)}
+        assert [line for line in asked if b"auth.openai.com" in line] == []
+        assert (found["hosts"].verdict, "has run out, and is renewed" in found["hosts"].what) == ("ok", True)
+        assert found["model-answers"].verdict == "skipped"
+
+    async def test_with_live_the_model_and_the_platforms_are_asked(
+        self, home: DoctoredHome, host: tuple[ModelHost, str], alone: pytest.MonkeyPatch
+    ):
+        host[0].status = 401
+        home.write_config('[channels.telegram]\ntoken = "123456:canary-of-a-bot"\n')
+        alone.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+        mute = Planted("model-answers", "broken", "custom/little failed at the answer", "everloop models test")
+        away = Planted("channel-tokens", "broken", "telegram does not let us in", "everloop channels add telegram")
+        found = await home.examine(live=True)
+        assert missed([mute, away], found) == []
+        assert "canary" not in str(found)
 
     async def test_a_price_that_nobody_knows(self, home: DoctoredHome):
         home.write_config("", **{'prices."little"': 'prices."another"'})

@@ -44,7 +44,7 @@ async def test_an_export_that_was_sent_is_looked_at_and_taken_over_once(tmp_path
         assert {**real, "wanted": None} == {**foretold, "wanted": None}
         listed = (await door.get("/api/sessions"))["sessions"]
         assert sorted(each["title"] for each in listed) == ["Garden 1", "Garden 2"]
-        assert not (tmp_path / "home" / import_desk.FOLDER).exists()
+        assert not (tmp_path / "home" / import_desk.EXPORTS).exists()
         refused = await door.send("POST", "/api/import", {"kind": "chatgpt", "upload": kept["upload"]})
         assert (refused[0], refused[1]["error"]["message"]) == (409, import_desk.NO_UPLOAD)
         _, again = await sent(door, export)
@@ -64,7 +64,7 @@ def is_open(number: str) -> bool:
 async def test_an_export_that_was_taken_over_takes_no_room_any_more(tmp_path: Path):
     export = chatgpt_export(tmp_path / "export.zip").read_bytes()
     broken = chatgpt_export(tmp_path / "broken.zip").read_bytes().replace(b"Garden", b"gARDEN")  # not as it was packed
-    folder = tmp_path / "home" / import_desk.FOLDER
+    folder = tmp_path / "home" / import_desk.EXPORTS
     async with opened(tmp_path / "home", provider=HELLO) as door:
         for data, dry_run, state in ((export, True, "done"), (broken, False, "failed"), (export, False, "done")):
             _, kept = await sent(door, data)
@@ -108,7 +108,7 @@ async def test_what_is_sent_is_bounded_and_what_was_cut_off_goes(tmp_path: Path,
     async with opened(tmp_path / "home", provider=HELLO) as door:
         status, told = await sent(door, b"x" * 1001)
         assert (status, told["error"]["code"]) == (413, "too_large")
-        assert not (tmp_path / "home" / import_desk.FOLDER).exists()
+        assert not (tmp_path / "home" / import_desk.EXPORTS).exists()
         assert (await sent(door, b"x" * 1000))[0] == 201
 
 

@@ -94,6 +94,13 @@ def why_unwritable(folder: Path) -> str:
     return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} cannot be written by you (uid {os.getuid()})"
 
 
+def opening_of(path: Path, rights: str = "rwx") -> str:
+    """What to do about something that cannot be written."""
+    if os.statvfs(path).f_flag & os.ST_RDONLY:
+        return "It is on a read-only file system: mount that for writing"
+    return f"chmod u+{rights} {path}, or see whose it is"
+
+
 async def aside(work: Callable[..., Result], *args: Any) -> Result:
     """In a thread that nobody waits for at the end: a disk or a name server that never answers holds nobody up."""
     loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ from ...store.vault import KEY_FILE
 from ..channels import is_secret, references_in
 from ..home_folders import SERVICE_ENV
 from ..opening import half_restored
-from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, opening_of, skipped
 from .configuration import has_data
 
 LITTLE, TOO_LITTLE = 1_000_000_000, 100_000_000  # bytes that are free
@@ -34,24 +34,36 @@ FOREIGN = ("workspace", "people", "chats", "mcp")  # in which commands and peopl
 
 
 async def look_at_space(patient: Patient) -> Sequence[Diagnosis]:
-    return await aside(_space, next(each for each in (patient.home, *patient.home.parents) if each.is_dir()))
+    workspace = workspace_of(patient.chosen, patient.home)
+    return await aside(_space, *(_folder_at(each) for each in (patient.home, workspace)))
 
 
-def _space(folder: Path) -> Sequence[Diagnosis]:
+def _folder_at(folder: Path) -> Path:
+    """The folder, or the nearest above it."""
+    return next(each for each in (folder, *folder.parents) if each.is_dir())
+
+
+def _space(home: Path, workspace: Path) -> Sequence[Diagnosis]:
+    found = list(_room_in(home))
+    if os.stat(workspace).st_dev != os.stat(home).st_dev:
+        found += [each for each in _room_in(workspace) if each.verdict == "broken"]  # it may well be small
+    status = os.statvfs(home)
+    return found_or_fine(found, f"{status.f_bavail * status.f_frsize / 1e9:,.1f} GB are free")
+
+
+def _room_in(folder: Path) -> Iterator[Diagnosis]:
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
     todo = (
         "Make room: old copies are everloop.db.before-… and backups; where everloop still starts, everloop files clean "
         "removes what nothing names any more"
     )
-    found = []
     if free < TOO_LITTLE:
-        found.append(broken(f"the disk of {folder} has {free / 1e6:,.0f} MB left: soon nothing can be kept", todo))
+        yield broken(f"the disk of {folder} has {free / 1e6:,.0f} MB left: soon nothing can be kept", todo)
     elif free < LITTLE:
-        found.append(advice(f"the disk of {folder} has {free / 1e6:,.0f} MB left", todo))
+        yield advice(f"the disk of {folder} has {free / 1e6:,.0f} MB left", todo)
     if status.f_files and status.f_favail < FEW_FILES:
-        found.append(broken(f"the disk of {folder} has room for {status.f_favail:,} more files (inodes)", todo))
-    return found_or_fine(found, f"{free / 1e9:,.1f} GB are free")
+        yield broken(f"the disk of {folder} has room for {status.f_favail:,} more files (inodes)", todo)
 
 
 async def look_at_home(patient: Patient) -> Sequence[Diagnosis]:
@@ -92,12 +104,12 @@ def _spoiled(home: Path) -> Iterator[Diagnosis]:
         if os.path.lexists(folder) and not folder.is_dir():
             yield broken(f"{folder} is no folder", "Move it away; everloop makes the folder when it needs it")
         elif folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-            yield broken(f"{folder} cannot be written by you", f"chmod u+rwx {folder}, or see whose it is")
+            yield broken(f"{folder} cannot be written by you", opening_of(folder))
     for path in (home / FOLDER / FILE, home / "history"):
         if os.path.exists(path) and not os.path.isfile(path):
             yield broken(f"{path} is no file, so nothing is kept there", "Move it away; everloop makes the file anew")
         elif os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
-            yield broken(f"{path} cannot be read and written by you", f"chmod u+rw {path}, or see whose it is")
+            yield broken(f"{path} cannot be read and written by you", opening_of(path, "rw"))
 
 
 async def look_at_workspace(patient: Patient) -> Sequence[Diagnosis]:
@@ -108,9 +120,12 @@ async def look_at_workspace(patient: Patient) -> Sequence[Diagnosis]:
 
 def _workspace(folder: Path) -> Sequence[Diagnosis]:
     if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-        return [broken(f"the workspace {folder} cannot be written by you", f"chmod u+rwx {folder}, or see whose it is")]
+        return [broken(f"the workspace {folder} cannot be written by you", opening_of(folder))]
     if folder.is_dir():
         return fine(f"the workspace is {folder}")
+    if folder.is_symlink() and not folder.exists():
+        lost = f"the workspace {folder} is a link to {folder.readlink()}, which is not there"
+        return [broken(lost, "Mount or make that folder, or the link anew")]
     if os.path.lexists(folder):
         return [broken(f"the workspace {folder} is no folder", "Move it away, or set workspace to another place")]
     return [
@@ -265,7 +280,7 @@ def _existing(folder: Path) -> Path:
 
 
 CHECKS = (
-    Check("disk", "room on the disk of the home, in bytes and in files", look_at_space),
+    Check("disk", "room on the disks of the home and the workspace, in bytes and in files", look_at_space),
     Check("home", "the home is a folder that can be written", look_at_home),
     Check("folders", "the folders in the home are folders, and can be written", look_at_folders),
     Check("workspace", "the folder of the workspace is there", look_at_workspace),

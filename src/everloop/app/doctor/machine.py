@@ -22,6 +22,7 @@ from ...settings.unused import switched_on
 from ..channels import NEEDED
 from ..log_tail import read_since
 from ..presets import Presets
+from ..schedules import zone_here
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .models import library_of
 
@@ -186,6 +187,14 @@ async def look_at_zones(patient: Patient) -> Sequence[Diagnosis]:
     except (OSError, ValueError, KeyError):
         return [
             broken(f"schedules.timezone is {zone!r}, which is no time zone", "Write one such as Europe/Berlin or UTC")
+        ]
+    named = patient.environ.get("TZ", "").removeprefix(":")
+    if named and not zone and (here := zone_here()) != named:
+        return [
+            advice(
+                f"TZ is {named!r}, which is no name of a time zone: schedules go by {here}",
+                "Write one such as Europe/Berlin, or set schedules.timezone",
+            )
         ]
     return fine(f"time zones are known{f'; schedules go by {zone}' if zone else ''}")
 

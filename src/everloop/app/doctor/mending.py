@@ -83,13 +83,15 @@ def _make_folder(path: Path, home: Path) -> None:
 
 
 def _set_mode(path: Path, mode: int, home: Path) -> None:
-    """Of the thing itself: what a link leads to may be another's."""
+    """Of the thing itself: what a link leads to may be another's. The home may be a link, to a folder of ours."""
     with _folder_above(path, home) as folder:
-        opened = os.open(path.name, _OPEN, dir_fd=folder)
+        opened = os.open(path.name, _FOLDER if path == home else _OPEN, dir_fd=folder)
     try:
-        kind = os.fstat(opened).st_mode
-        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        status = os.fstat(opened)
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise OSError(0, "it is neither a file nor a folder")
+        if path.is_symlink() and status.st_uid != os.getuid():
+            raise OSError(errno.ELOOP, _LINK)
         os.fchmod(opened, mode)
     finally:
         os.close(opened)

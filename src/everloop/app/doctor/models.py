@@ -3,6 +3,7 @@ asked unless `--live` is given."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from ...errors import EverloopError, ModelMissing, ProviderError
 from ...gateway.transport.listen import is_loopback
 from ...ports.doctor import Diagnosis
+from ...providers.choose import EMBEDDED
 from ...providers.models import ResolvedModel
 from ...settings import Settings
 from ..models import ModelLibrary, open_models
@@ -17,6 +19,7 @@ from ..presets import Presets
 from ..survey import HostRow, Use, find_hosts, find_use, find_uses
 from ..trial import trials_of
 from .check import Check, Patient, advice, broken, fine, found_or_fine, skipped
+from .logins import RUN_OUT, OnlookersVault
 
 KEYS = "everloop models key set {name} keeps another; everloop models shows all hosts"
 
@@ -26,17 +29,36 @@ async def library_of(patient: Patient) -> AsyncIterator[ModelLibrary]:
     assert patient.settings is not None
     settings = replace(patient.settings, net=replace(patient.settings.net, record=""))  # nothing is written down
     async with AsyncExitStack() as stack:
-        yield await open_models(patient.home, settings, patient.house.vault, stack)
+        yield await open_models(patient.home, settings, OnlookersVault(patient.house.vault), stack)
 
 
 async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
     async with library_of(patient) as library:
         uses = await find_uses(library)
         named = [await find_use(library, role, name) for role, name in _named_in(library.settings)]
+        weights = [*_wrong_weights(library, [*uses, *named])]
     found = [_missing(use) for use in uses if use.why]
     found += [_missing(use) for use in named if use.why]
+    found += weights
     names = ", ".join(f"{use.model or 'the embedded model'} ({use.role})" for use in uses)
     return found_or_fine(found, f"models that are used: {names}")
+
+
+def _wrong_weights(library: ModelLibrary, uses: Sequence[Use]) -> Iterator[Diagnosis]:
+    """What is fetched is looked at when it comes; a file that somebody names is asked for with the first message."""
+    if not (given := library.settings.providers.embedded.path):
+        return
+    from ...providers.embedded.weights import is_whole  # only where a file is named
+
+    for use in uses:
+        if use.model.partition("/")[0] != EMBEDDED or use.why:
+            continue
+        download = library.models.find(use.model).download
+        if download and not is_whole(Path(given), download.weights):
+            yield broken(
+                f"providers.embedded.path names {given}, which is not there or is not {download.weights.file}",
+                "Name the right file, or everloop config unset providers.embedded.path: it is fetched then",
+            )
 
 
 def _named_in(settings: Settings) -> Iterator[tuple[str, str]]:
@@ -57,22 +79,36 @@ async def look_at_hosts(patient: Patient) -> Sequence[Diagnosis]:
     async with library_of(patient) as library:
         uses = await find_uses(library)
         rows = await find_hosts(library, uses, everything=False)
-    found = [_refused(row) for row in rows if row.state != "reachable"]
+    waiting = [row for row in rows if row.why == RUN_OUT.format(name=row.name)]
+    found = [_refused(row) for row in rows if row.state != "reachable" and row not in waiting]
     reached = ", ".join(f"{row.name} ({row.models} models)" for row in rows if row.state == "reachable")
     if not rows:
         return fine("no host is configured; the embedded model answers")
-    return found_or_fine(found, f"hosts that answer and take their keys: {reached}")
+    told = "".join(f". {row.why.rstrip('.')}" for row in waiting)
+    return found_or_fine(found, f"hosts that answer and take their keys: {reached or 'none was asked'}{told}")
 
 
 def _refused(row: HostRow) -> Diagnosis:
     what = f"{row.name}: {row.state} ({row.why or row.key})"
     if row.state in ("key refused", "no credit"):
-        todo = KEYS.format(name=row.name)
+        todo = _other_key(row)
     elif row.state in ("not reachable", "no answer"):
         todo = f"See that it runs and can be reached from here, and that providers.{row.name}.api_base is right"
     else:
         todo = f"everloop models {row.name} asks it again; the settings are providers.{row.name}"
     return broken(what, todo) if row.use == "default" else advice(what, todo)
+
+
+def _other_key(row: HostRow) -> str:
+    if row.key == "login":
+        return f"everloop models login {row.name} logs in anew; everloop models shows all hosts"
+    if row.key in ("vault", "none", "no key needed"):
+        return KEYS.format(name=row.name)
+    place = {"settings": f"providers.{row.name}.api_key", "file": f"providers.{row.name}.api_key_file"}
+    first = place.get(row.key, row.key)
+    return (
+        f"It is that of {first}: put another there, or take it out and keep one by everloop models key set {row.name}"
+    )
 
 
 async def look_at_names(patient: Patient) -> Sequence[Diagnosis]:
@@ -154,6 +190,8 @@ async def try_answer(patient: Patient) -> Sequence[Diagnosis]:
             tried = [await run(lambda _: None) for run in trials.run]
         except EverloopError as error:
             return [broken(f"the model does not answer: {error}", "everloop models test shows more")]
+    if any(each.why.startswith(RUN_OUT.partition("{")[0]) for each in tried):
+        return skipped(f"{trials.model} is not asked: its login has run out, and is renewed with the next message")
     found = [
         broken(f"{trials.model} failed at the {each.name}: {each.why}", "Choose another model; everloop models test")
         for each in tried

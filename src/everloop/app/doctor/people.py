@@ -19,7 +19,7 @@ from ...tools.bootstrap import FILES, LONGEST
 from ...tools.sandbox.view import environment, has_program
 from ..budgets import following
 from ..skills import installed_in
-from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, opening_of, skipped
 
 BEHIND = 20  # conversations that wait to become memory
 LATE = 6 * 3600.0  # seconds
@@ -53,8 +53,8 @@ def _conflicts(folder: Path) -> list[Diagnosis]:
     if os.path.lexists(folder) and not folder.is_dir():
         return [broken(f"{folder} is no folder, so nothing that is remembered is written there", "Move it away")]
     if folder.is_dir() and not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        todo = f"chmod u+rwx {folder}, or see whose it is"
-        return [broken(f"{folder} cannot be read and written by you: what is remembered does not reach it", todo)]
+        shut = f"{folder} cannot be read and written by you: what is remembered does not reach it"
+        return [broken(shut, opening_of(folder))]
     return [*_unreadable(folder), *_copies(folder)]
 
 

@@ -15,8 +15,12 @@ from ...tools.sandbox.door import Door
 from ...tools.sandbox.port import CommandSpec, CommandView
 from .check import Check, Patient, broken, fine, skipped
 
-NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
-UNPRIVILEGED = Path("/proc/sys/kernel/unprivileged_userns_clone")  # of Debian's kernels
+# Of the kernel, which forbid namespaces to who is not root: as they are then, and as they have to be.
+FORBIDDING = {
+    "user/max_user_namespaces": ("0", "15000"),
+    "kernel/unprivileged_userns_clone": ("0", "1"),  # Debian's
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", "0"),  # Ubuntu's, since 24.04
+}
 PROBE = "cat {outside}; (echo out > {written}) 2>/dev/null; echo in > inside && cat inside"
 
 
@@ -24,12 +28,12 @@ async def look_at_way(patient: Patient) -> Sequence[Diagnosis]:
     try:
         way = await _way(patient)
     except ToolError as error:
-        return [broken(str(error), f"{_namespaces()}Until then the agent runs no commands; all else works")]
+        return [broken(str(error), f"{how_to_allow_namespaces()}Until then the agent runs no commands; all else works")]
     if isinstance(way, Unconfined):
         return [
             broken(
                 "commands run without any wall, as tools.exec.unsafe_without_sandbox allows it",
-                f"{_namespaces()}Install bubblewrap, and take unsafe_without_sandbox out of the settings",
+                f"{how_to_allow_namespaces()}Install bubblewrap, and take unsafe_without_sandbox out of the settings",
             )
         ]
     version = landlock.version()
@@ -37,11 +41,12 @@ async def look_at_way(patient: Patient) -> Sequence[Diagnosis]:
     return fine(f"commands are confined by {way.name}{kernel}")
 
 
-def _namespaces() -> str:
-    for path in (NAMESPACES, UNPRIVILEGED):
+def how_to_allow_namespaces(kernel: Path = Path("/proc/sys")) -> str:
+    """ "" where nothing forbids them."""
+    for name, (forbids, allows) in FORBIDDING.items():
         try:
-            if path.read_text().strip() == "0":
-                return f"Allow user namespaces: sudo sysctl {'.'.join(path.parts[3:])}=1. "
+            if (kernel / name).read_text().strip() == forbids:
+                return f"Allow user namespaces: sudo sysctl {name.replace('/', '.')}={allows}. "
         except OSError:
             continue
     return ""

@@ -16,7 +16,7 @@ from ...store.onlooking import DATABASE, KNOWN, Onlooker
 from ...store.schema import newer
 from ...store.vault import KEY_FILE
 from ...store.watchdog import writers_of
-from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, skipped
+from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, opening_of, skipped
 from .processes import command_of
 
 LARGE_WAL = 256_000_000  # bytes
@@ -37,9 +37,7 @@ async def look_whether_it_opens(patient: Patient) -> Sequence[Diagnosis]:
         ]
     database = patient.home / DATABASE
     if not patient.chosen.store.url and (shut := _unwritable(database)):
-        return [
-            broken(f"{shut} cannot be written by you: nothing can be kept", f"chmod u+rw {shut}, or see whose it is")
-        ]
+        return [broken(f"{shut} cannot be written by you: nothing can be kept", opening_of(shut, "rw"))]
     if patient.unopened and _waits_for_index(database):
         return skipped("the file cannot be looked into before its write-ahead log was taken in, see store-wal")
     if patient.unopened:

@@ -15,7 +15,17 @@ def tls_context(place: ListenSettings, home: Path) -> ssl.SSLContext | None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     cert, key = (home / Path(path).expanduser() for path in (place.tls_cert, place.tls_key))
     try:
-        context.load_cert_chain(cert, key)
+        context.load_cert_chain(cert, key, lambda: _no_passphrase(key))
+    except SettingsError:
+        raise
     except (OSError, ValueError) as error:
         raise SettingsError(f"gateway.tls_cert {cert} and gateway.tls_key {key} cannot be used ({error})") from error
     return context
+
+
+def _no_passphrase(key: Path) -> str:
+    """Else whoever starts the gateway would be asked at a terminal, and nobody where there is none."""
+    raise SettingsError(
+        f"gateway.tls_key {key} is locked with a passphrase, which nobody types at a start: write it without one, "
+        f"openssl pkey -in {key} -out FILE, for your eyes alone (chmod 600 FILE)"
+    )

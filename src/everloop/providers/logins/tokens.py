@@ -32,6 +32,14 @@ class LoginTokens(Struct, frozen=True):
         return f"LoginTokens(expires={self.expires:g})"
 
 
+def has_run_out(kept: str, now: float) -> bool:
+    """Whether these tokens, as they are kept, would be renewed before they are used."""
+    try:
+        return msgspec.json.decode(kept, type=LoginTokens).expires - MARGIN <= now
+    except msgspec.DecodeError:  # told by whoever uses them
+        return False
+
+
 class TokenKeeper:
     """The tokens of one login. `renew` asks the host for new ones; it raises KeyRefused when they are not given."""
 
