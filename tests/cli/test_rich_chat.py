@@ -391,7 +391,7 @@ async def test_two_chats_of_a_session_notice_each_other(person, model, terminal)
         await terminal.shows("another chat has been opened")
         second.send("from there\r")
         await second.shows("answer 1")
-        await terminal.shows("(in another chat) > from there", "answer 1")
+        await terminal.shows("(in another chat) > from there", "answer 1", "tokens · cli:direct")
         model.play(lambda shown: [Say("half "), Wait(model.gates["go"]), count(shown)])
         second.process.send_signal(signal.SIGSTOP)  # it might be the quicker one to take the letter and drive its turn
         terminal.send("from here\r")

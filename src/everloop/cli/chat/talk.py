@@ -4,9 +4,10 @@ typed is the front's (`chat.front`)."""
 import asyncio
 import sys
 import time
+from pathlib import Path
 
 from ...core.people import OWNER
-from ...errors import MailRefused, TurnFailed
+from ...errors import EverloopError, MailRefused, StoreBroken, StoreFull, StoreUnreachable, TurnFailed
 from ...ports.events import AnswerBegan, AnswerGiven, Event, PermissionAsked, TurnMoved
 from ...readings.commands import command_in
 from ...readings.visible import in_one_line
@@ -42,6 +43,7 @@ TWICE = 2.0  # seconds after a stop in which it is the second
 PROMPT = "> "
 LONGEST_TITLE = 60  # letters of a message that is named
 Reading = asyncio.Task[str | None]
+TOLD = (TurnFailed, MailRefused, StoreFull, StoreUnreachable)  # what has failed may not fail the next time
 
 
 async def chat(here: Here, first: Reading | None) -> int:
@@ -60,12 +62,18 @@ async def chat(here: Here, first: Reading | None) -> int:
 async def _greet(here: Here) -> None:
     agent, terminal = here.agent, here.terminal
     terminal.note(f"everloop, {agent.model}, session {here.session}. /help shows the commands; Ctrl-D leaves.")
+    terminal.note(f"It works in {_as_written(agent.workspace_folder)}.")
     for words in filter(None, (agent.notice, agent.advice)):
         terminal.note(words)
     row = await agent.store.session(here.session)
     for old in await agent.store.conversations(OWNER, id=row.id, archived=True) if row else ():
         many = f"{old.messages} message{'' if old.messages == 1 else 's'}, the last {clock(old.active)}"
         terminal.note(f"Going on with “{in_one_line(old.title)}” ({many}); /new begins afresh.")
+
+
+def _as_written(folder: Path) -> str:
+    home = Path("~").expanduser()
+    return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
 
 
 async def _begins_with_command(first: Reading) -> bool:
@@ -111,7 +119,9 @@ class Chat:
                     return 0 if self._answered or sys.stdin.isatty() else 1
                 if line.strip():
                     await self._say(line)
-            except (TurnFailed, MailRefused) as error:
+            except StoreBroken:  # nothing can be said before a restart
+                raise
+            except TOLD as error:
                 first = None
                 self._fail(error)
 
@@ -163,7 +173,7 @@ class Chat:
             self._later += meanwhile.later
         await show_unshown(here, here.terminal.answer, questions=False)
 
-    def _fail(self, error: MailRefused | TurnFailed) -> None:
+    def _fail(self, error: EverloopError) -> None:
         terminal = self._here.terminal
         terminal.end_turn()
         is_stopped = isinstance(error, TurnFailed) and error.reason == "stopped"
