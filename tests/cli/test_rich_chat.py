@@ -370,7 +370,7 @@ async def test_a_typed_command_is_stopped_and_goes_with_no_slash_command(model, 
     await terminal.shows("● exec sleep 200")
     terminal.send("\x04")  # whoever leaves stops it
     await leaves(terminal)
-    assert terminal.lines[-2:] == ["■ exec sleep 200", "  stopped"]
+    assert terminal.lines[-3:] == ["(to go on: everloop)", "■ exec sleep 200", "  stopped"]
 
 
 async def test_how_a_folded_paste_begins_is_neither_run_nor_a_command(model, terminal):

@@ -25,6 +25,7 @@ from ..here import (
     stopping,
 )
 from ..questions import Questions
+from ..session_key import way_into
 from ..times import clock
 
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
@@ -109,6 +110,7 @@ class Chat:
         self._later: list[str] = []  # what is queued, the wish to leave among it
         self._over = 0.0  # when the last turn ended by itself,
         self._stopped = 0.0  # or was stopped
+        self._has_said = False  # something to the model
 
     async def talk(self, first: Reading | None) -> int:
         while True:
@@ -116,6 +118,7 @@ class Chat:
                 line = await (first or self._line())
                 first = None
                 if line is None or line.strip() in LEAVING:
+                    self._take_leave()
                     return 0 if self._answered or sys.stdin.isatty() else 1
                 if line.strip():
                     await self._say(line)
@@ -125,9 +128,14 @@ class Chat:
                 first = None
                 self._fail(error)
 
+    def _take_leave(self) -> None:
+        if self._has_said and sys.stdin.isatty():
+            self._here.terminal.note(f"(to go on: {way_into(self._here.session)})")
+
     async def _say(self, line: str) -> None:
         here = self._here
         self._answered = True
+        self._has_said = self._has_said or not command_in(line)
         async with stopping(here), here.questions() as questions, minding(here, questions):
             meanwhile = Meanwhile(here, self._known, questions, self._fail)
             await meanwhile.run(line)
