@@ -38,6 +38,7 @@ TAKEN = {
     "interrupt": "(taken: what was going on is stopped for it)",
 }
 HELP = "/help"
+TAKE_BACK = "/fg"
 LEAVING = ("exit", "quit", "/exit", "/quit")
 JUST = 1.0  # seconds after a turn in which Ctrl-C was meant for it
 TWICE = 2.0  # seconds after a stop in which it is the second
@@ -144,7 +145,7 @@ class Chat:
         self._known.tell_changes(here)
         if command_in(line) == HELP and here.lines.help:
             here.terminal.tell(f"\n{here.lines.help}")
-        if command_in(line) == "/fg":
+        if meanwhile.takes_back:
             await self._go_on()
         if is_answer(line):
             await self._catch_up()
@@ -180,6 +181,8 @@ class Chat:
             await meanwhile.go_on()
             self._later += meanwhile.later
         await show_unshown(here, here.terminal.answer, questions=False)
+        if meanwhile.takes_back:
+            await self._go_on()
 
     def _fail(self, error: EverloopError) -> None:
         terminal = self._here.terminal
@@ -248,9 +251,12 @@ class Meanwhile:
         self._questions = questions
         self._commands: list[asyncio.Task[None]] = []
         self._exchange = ChatTurn(here.say, self._show, self._turn_to, fail)
+        self._is_moving = False  # what is brought back is shown by `go_on`, with all that it has said
+        self.takes_back = False  # there is something to go on with
         self.later: list[str] = []  # what is for whoever reads at the prompt
 
     async def run(self, line: str) -> None:
+        self._is_moving = self.takes_back = command_in(line) == TAKE_BACK
         with self._here.lines.listening(self._take, self._here.terminal):
             await self._exchange.run(line)
             if self._commands:
@@ -264,6 +270,8 @@ class Meanwhile:
 
     def _show(self, event: Event) -> None:
         terminal = self._here.terminal
+        if self._is_moving and not isinstance(event, AnswerGiven):
+            return
         if isinstance(event, TurnMoved):
             terminal.leave_turn()
         elif isinstance(event, PermissionAsked):
@@ -289,6 +297,7 @@ class Meanwhile:
             terminal.hear(line, "(queued: it is said when this is answered)")
         elif command_in(line):
             terminal.hear(line)
+            self.takes_back = self.takes_back or command_in(line) == TAKE_BACK
             self._commands.append(asyncio.ensure_future(self._command(line)))
         else:
             terminal.hear(line, TAKEN[self._here.agent.steering])
