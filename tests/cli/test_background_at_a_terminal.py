@@ -67,8 +67,16 @@ async def test_one_that_is_taken_back_is_shown_from_there_on(person: Person, mod
         await terminal.sees("> ")
         terminal.type("hey")
         await terminal.sees("re hey")
+        digging.gate.clear()
+        terminal.type("/bg dig again")
+        await terminal.sees("has begun in the background")
+        terminal.type("/fg")
+        await terminal.sees("I dig ")
+        terminal.type("/stop")
+        await terminal.sees('(say "go on" to have the rest)')
         terminal.type("/exit")
         assert await terminal.ends() == 0
+    assert terminal.raw.count(b"I dig") == 2  # each is told once, also the one that was stopped
 
 
 async def test_after_a_kill_it_goes_on_and_is_told_once(person: Person, model: ModelServer):

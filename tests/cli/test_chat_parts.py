@@ -1,9 +1,13 @@
 """Parts of the rich chat that need no terminal."""
 
 import asyncio
+import io
 import os
 import pty
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
@@ -14,6 +18,7 @@ from prompt_toolkit.keys import Keys
 import everloop
 from everloop.cli.chat.attention import Attention
 from everloop.cli.chat.completion import ChatCompleter, NameSources
+from everloop.cli.chat.display import ChatDisplay
 from everloop.cli.chat.folding import Folded, label_before
 from everloop.cli.chat.history import TypedHistory
 from everloop.cli.chat.key_input import KeyParser
@@ -21,10 +26,15 @@ from everloop.cli.chat.keyboard import Keyboard
 from everloop.cli.chat.mentions import begun, dragged, mentioned
 from everloop.cli.chat.others import Presence
 from everloop.cli.chat.status_line import StatusLine
+from everloop.cli.chat.talk import Chat
 from everloop.cli.chat.window import ChatOutput
-from everloop.cli.here import end
+from everloop.cli.chat_view.theme import theme_named
+from everloop.cli.here import Here, end
+from everloop.cli.terminal import Terminal
 from everloop.core.prompt import Usage
+from everloop.errors import StoreFull
 from everloop.ports.conversation import Conversation
+from everloop.ports.events import AnswerBegan, AnswerEnded, ToolCalled
 from everloop.readings.family import family
 from everloop.testing import Say, ScriptedModel, Spend
 
@@ -48,6 +58,67 @@ async def test_who_is_cancelled_while_something_ends_is_cancelled():
     over.set()
     await end(looking)
     assert looking.cancelled()
+
+
+class TypedBefore(AbstractContextManager["TypedBefore"]):
+    """TypedLines of somebody who has typed all of it already."""
+
+    help = begun = ""
+    confirms_leaving = False
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = iter(lines)
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    async def read(self, prompt: str) -> str | None:
+        return next(self._lines, None)
+
+    async def ask(self, prompt: str, answers: Iterable[str] = ()) -> str | None:
+        return None
+
+    def redraw(self, prompt: str) -> None:
+        pass
+
+    def listening(self, *_: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def on_interrupt(self, *_: object) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+class FullOnce:
+    """A method of a store whose disk is full for one call."""
+
+    def __init__(self, method: Callable[..., Awaitable[Any]]) -> None:
+        self._method = method
+        self._is_full = True
+
+    async def __call__(self, *given: Any, **more: Any) -> Any:
+        if not self._is_full:
+            return await self._method(*given, **more)
+        self._is_full = False
+        raise StoreFull("the disk is full")
+
+
+async def test_a_full_disk_ends_no_chat(tmp_path: Path):
+    out, err = io.StringIO(), io.StringIO()
+    async with everloop.open(tmp_path, provider=ScriptedModel([Say("there is room")])) as agent:
+        agent.store.receive = FullOnce(agent.store.receive)  # type: ignore[method-assign]
+        lines = TypedBefore("hi", "and now?")
+        here = Here(agent, "cli:direct", Terminal(out, err), lines, False, False, set())
+        assert await Chat(here).talk(None) == 0
+    assert (out.getvalue(), err.getvalue()) == ("there is room\n", "everloop: the disk is full\n")
+
+
+def test_of_whatever_goes_on_the_seconds_are_told():
+    display = ChatDisplay(lambda text: None, lambda: None, lambda: 80, theme_named("plain", False))
+    display.follow(AnswerBegan("t", 1, 1))
+    display.follow(AnswerEnded("t", 1, 1, True))
+    display.clear()  # as for a question
+    display.follow(ToolCalled("t", 1, "exec", "{}", 0))
+    assert display.live(10).splitlines()[-1].partition(" ")[2] == "working · 0 s · Esc stops"
 
 
 async def test_the_status_line_knows_what_a_snapshot_brings_and_nothing_of_another_conversation(tmp_path):
@@ -176,7 +247,7 @@ def nothing(*_: object) -> None:
 
 
 async def test_whoever_closes_the_window_at_a_question_has_not_answered_it():
-    keyboard = Keyboard(turned=nothing, popped=nothing, asked=nothing, answered=nothing)
+    keyboard = Keyboard(turned=nothing, popped=nothing, asked=nothing, answered=nothing, came=nothing)
     asking = asyncio.ensure_future(keyboard.ask("? "))
     await asyncio.sleep(0)
     keyboard.end()

@@ -151,8 +151,9 @@ class TestAChat:
         await terminal.sees("done")
 
     async def test_the_name_of_a_tool_that_there_is_not_and_its_failure(self, model, terminal):
-        model.play([Call("read_file", {"path": EVIL}), Say("done")])
+        model.play([[Call("no_such_tool"), Call("read_file", {"path": EVIL})], Say("done")])
         terminal.type("hi")
+        await terminal.sees("there is no tool 'no_such_tool'")
         await terminal.sees("done")
         assert steering(terminal.raw) == []
 

@@ -370,7 +370,7 @@ async def test_a_typed_command_is_stopped_and_goes_with_no_slash_command(model, 
     await terminal.shows("● exec sleep 200")
     terminal.send("\x04")  # whoever leaves stops it
     await leaves(terminal)
-    assert terminal.lines[-2:] == ["■ exec sleep 200", "  stopped"]
+    assert terminal.lines[-3:] == ["(to go on: everloop)", "■ exec sleep 200", "  stopped"]
 
 
 async def test_how_a_folded_paste_begins_is_neither_run_nor_a_command(model, terminal):
@@ -391,7 +391,7 @@ async def test_two_chats_of_a_session_notice_each_other(person, model, terminal)
         await terminal.shows("another chat has been opened")
         second.send("from there\r")
         await second.shows("answer 1")
-        await terminal.shows("(in another chat) > from there", "answer 1")
+        await terminal.shows("(in another chat) > from there", "answer 1", "tokens · cli:direct")
         model.play(lambda shown: [Say("half "), Wait(model.gates["go"]), count(shown)])
         second.process.send_signal(signal.SIGSTOP)  # it might be the quicker one to take the letter and drive its turn
         terminal.send("from here\r")

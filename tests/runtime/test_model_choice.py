@@ -406,13 +406,14 @@ async def test_a_restored_snapshot_brings_what_it_has_used_until_then(house):
         await agent.ask("/session snapshot here")
         await agent.ask("three")
         await agent.ask("/session restore here")
-        restored = await say(agent, "/usage")
+        restored, status = await say(agent, "/usage"), await say(agent, "/status")
         await agent.ask("four")
         gone_on = await say(agent, "/usage")
         await agent.ask("/undo")
         taken_back = await say(agent, "/usage")
     two, one = used(2, "2,000", 800, 200, "0.0048"), used(1, "1,000", 400, 100, "0.0024")
     assert (restored, gone_on) == (f"{inherited}\n{two}", f"{one}\n{inherited}\n{two}")
+    assert status.splitlines()[1] == "State: resting. 2 model call(s), $0.0048."
     assert taken_back.splitlines()[0::2] == [one, inherited]
     assert taken_back.splitlines()[-1] == two
 

@@ -60,10 +60,14 @@ async def test_a_branch_tells_what_was_used_up_to_where_it_goes_on(store: Store)
     row = await store.session("web:1")
     assert row is not None
     letter = Said(said("/session fork"), "anna", "web:1")
-    branch = Branch("copy", first=3, parent=row.id, at=2)
-    await store.command(Inbound(Address.parse("web:1"), "fork", letter, "anna"), branch, "")
-    ((calls, input),) = [(each.calls, each.usage.input) for each in await store.inherited("copy")]
-    assert ((calls, input), await store.inherited(row.id)) == ((1, 100), [])
+    await store.add_spent("anna", row.id, Spent(0, "m", USED, 0.5), "titles")  # of no entry
+    inherited = []
+    for id, created in ("copy", 0.0), ("from before the title", 1.0):
+        branch = Branch(id, first=3, parent=row.id, at=2, created=created)
+        await store.command(Inbound(Address.parse("web:1"), id, letter, "anna"), branch, "")
+        inherited.append([(each.purpose, each.calls, each.usage.input) for each in await store.inherited(id)])
+    assert inherited == [[("", 1, 100), ("titles", 1, 100)], [("", 1, 100)]]
+    assert await store.inherited(row.id) == []
 
 
 async def test_of_one_person_nothing_is_anothers(store: Store):

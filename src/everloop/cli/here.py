@@ -70,9 +70,12 @@ class Here(Struct, frozen=True):
                 async for event in feed:
                     yield event
                     if isinstance(event, TurnEnded):
+                        key = reply_key(row.id, event.seq)
+                        if event.finished.reason:  # of which all is told by what is raised
+                            self.agent.note_shown(key)
                         answer = answer_of(event.finished, row.id, self.session)
                         yield AnswerGiven(row.id, 0, answer)
-                        self.agent.note_shown(reply_key(row.id, event.seq))
+                        self.agent.note_shown(key)
                         return
             finally:
                 ending.cancel()

@@ -10,3 +10,10 @@ def session_key(text: str) -> str:
     """Raises MailRefused for what is none."""
     refuse_unseen(text, "a session key")
     return str(exact(text))
+
+
+def way_into(session: str) -> str:
+    """The command by which one speaks in a session."""
+    from shlex import quote  # few are asked for it
+
+    return "everloop" if session == DIRECT else f"everloop -s {quote(session)}"

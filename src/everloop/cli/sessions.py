@@ -15,7 +15,7 @@ from ..ports.audit import line_of
 from ..ports.conversation import ArchiveThread, Branch, Conversation, Deed, Rename, SearchHit
 from ..readings.visible import checked_name, in_one_line, visible
 from .session_deletion import delete
-from .session_key import DIRECT, session_key
+from .session_key import session_key, way_into
 from .table import how_many, table, to_json
 from .terminal import Terminal
 from .times import clock
@@ -154,14 +154,7 @@ async def _go(records: Records, terminal: Terminal, found: Conversation, session
     terminal.answer(f"{session} goes on with {id[:8]} “{found.title}”.")
     for each in await records.sessions.said_last(await records.sessions.find(id, OWNER)):
         terminal.answer(f"\n[{each.seq}] {each.who}, {clock(each.at)}\n{visible(each.text)}")
-    terminal.note(f"\nTo go on: {_how(session)}")
-
-
-def _how(session: str) -> str:
-    """The command by which one speaks in a session."""
-    from shlex import quote  # only this needs it
-
-    return "everloop" if session == DIRECT else f"everloop -s {quote(session)}"
+    terminal.note(f"\nTo go on: {way_into(session)}")
 
 
 async def _show(records: Records, terminal: Terminal, found: Conversation, as_json: bool) -> None:
@@ -193,7 +186,7 @@ async def _import(records: Records, terminal: Terminal, arguments: argparse.Name
         raise MailRefused(f"the session {session} is not yours")
     (made,) = await records.store.conversations(OWNER, id=branch.id)
     terminal.answer(f"“{made.title}” is {made.id[:8]} now ({made.messages} messages).")
-    terminal.note(f"Go on with it: everloop sessions resume {made.id[:8]}; {_how(session)}")
+    terminal.note(f"Go on with it: everloop sessions resume {made.id[:8]}; {way_into(session)}")
 
 
 async def _snapshots(records: Records, terminal: Terminal, as_json: bool) -> None:

@@ -77,6 +77,7 @@ _log = logging.getLogger("everloop.driver")
 
 GONE_SECONDS = 60.0
 _ASKING = (CallModel, Compact)  # steps that ask a model
+NOT_RUN = ("denied", "failed", "repeated")  # as what comes of a call that was refused
 
 
 class DriverStore(ApprovalStore, Archive, Budgets, Tasks, Protocol):
@@ -337,11 +338,11 @@ class Driver:
             await self._run_calls(book, (place,), briefed, role, interrupt)
 
     async def _settle(self, book: Book, results: Sequence[CallReturned | TakenBack]) -> None:
-        """What was not allowed is told: nobody has seen it begin, and a script may wonder what became of it."""
+        """What was not run is told: nobody has seen it begin, and a script may wonder what became of it."""
         returned = [each for each in results if isinstance(each, CallReturned)]
         await self._untaint(book, returned)
         for each in returned:
-            if each.outcome == "denied":
+            if each.outcome in NOT_RUN:
                 name = book.thread.open_calls[each.place].name
                 self._bus.publish(ToolReturned(book.thread.id, book.lease.head, name, each.outcome, each.text))
         book.keep(*results)

@@ -74,7 +74,8 @@ class StatusCommand:
             return self._models.find("")
 
     async def _cost(self, thread: str) -> str:
-        rows = await self._store.spent(thread=thread)
+        store = self._store
+        rows = [*await store.spent(thread=thread), *await store.taken_back(thread), *await store.inherited(thread)]
         calls = sum(row.calls for row in rows)
         price = price_of(sum(row.cost for row in rows), sum(row.unpriced for row in rows))
         return f"{calls} model call(s), {price}." if calls else "No model has been asked yet."

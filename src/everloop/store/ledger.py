@@ -45,14 +45,15 @@ _TAKEN_BACK = f"""WITH RECURSIVE stood(id) AS (
     SELECT id FROM threads WHERE replaced = $1 UNION SELECT t.id FROM threads t JOIN stood s ON t.replaced = s.id)
     SELECT 0, u.model, {_SUMS}, u.purpose FROM usage u WHERE u.thread IN (SELECT id FROM stood)
     GROUP BY u.model, u.purpose ORDER BY u.model, u.purpose"""
-# Of what a conversation has from those that it branched off, and stands for none of them.
+# Of what a conversation has from those that it branched off, and stands for none of them; what belongs to no entry (a
+# title, the memory) by its time.
 _INHERITED = f"""WITH RECURSIVE stood(id) AS (
     SELECT id FROM threads WHERE replaced = $1 UNION SELECT t.id FROM threads t JOIN stood s ON t.replaced = s.id),
-    above(id, last) AS (SELECT parent, parent_seq FROM threads WHERE id = $1 AND parent <> ''
-    UNION SELECT t.parent, {{least}}(t.parent_seq, a.last) FROM threads t
+    above(id, last, born) AS (SELECT parent, parent_seq, created FROM threads WHERE id = $1 AND parent <> ''
+    UNION SELECT t.parent, {{least}}(t.parent_seq, a.last), t.created FROM threads t
     JOIN above a ON t.id = a.id WHERE t.parent <> '')
     SELECT 0, u.model, {_SUMS}, u.purpose FROM usage u JOIN above a ON a.id = u.thread
-    WHERE u.seq <= a.last AND a.id NOT IN (SELECT id FROM stood)
+    WHERE u.seq <= a.last AND (u.seq > 0 OR u.at <= a.born) AND a.id NOT IN (SELECT id FROM stood)
     GROUP BY u.model, u.purpose ORDER BY u.model, u.purpose"""
 
 

@@ -155,6 +155,9 @@ class RichConversation:
         if not self._chat.buffer.text:
             self._chat.buffer.start_completion(select_first=False)  # the answers that there are
 
+    def came(self) -> None:
+        self._status.look_soon()  # as a task that is over
+
     async def _entitle(self) -> None:
         row = await self._agent.store.session(self._session)
         found = await self._agent.store.conversations(OWNER, id=row.id, archived=True) if row else []

@@ -125,12 +125,16 @@ class ChatDisplay:
 
     def status(self, text: str) -> None:
         self._status = in_one_line(text).removesuffix(" …")
-        self._since = self._since or time.monotonic()
-        self._touch()
+        self._note_begin()
 
     def clear(self) -> None:
         self._status = ""
-        self._since = 0.0
+        self._since = self._since if self.is_moving else 0.0  # as of a command of one's own
+        self._touch()
+
+    def _note_begin(self) -> None:
+        if self.is_moving:
+            self._since = self._since or time.monotonic()
         self._touch()
 
     def _wrapped(self, text: str) -> str:
@@ -170,8 +174,7 @@ class ChatDisplay:
             return ""
         now = time.monotonic()
         doing = self._status or ("working" if self._tools else "thinking" if self._is_thinking else "answering")
-        seconds = f" · {now - self._since:.0f} s" if self._since else ""
-        text = f"{SPIN[int(now * SPINS) % len(SPIN)]} {doing}{seconds} · Esc stops"
+        text = f"{SPIN[int(now * SPINS) % len(SPIN)]} {doing} · {now - self._since:.0f} s · Esc stops"
         return self.theme.paint(beginning(text, self._width()), "note")
 
     def drain(self) -> None:
@@ -214,15 +217,14 @@ class ChatDisplay:
             case _:
                 assert_never(shown)
         self._seen(event)
-        self._touch()
+        self._note_begin()  # also of what a question has held up, or an earlier chat has begun
 
     @contextmanager
     def running(self, tool: str, args: str) -> Iterator["OwnCall"]:
         """A call that somebody here makes, beside whatever else goes on."""
         view = ToolView(tool, args, self.theme, self._width)
         place = self._tools.begin_own(view)
-        self._since = self._since or time.monotonic()
-        self._touch()
+        self._note_begin()
         try:
             yield OwnCall(view, self._print, self._touch)
         finally:

@@ -39,10 +39,12 @@ class Keyboard:
         popped: Callable[[str], None],
         asked: Callable[[], None],
         answered: Callable[[], None],
+        came: Callable[[], None],
     ) -> None:
         """`turned` is told when a turn begins and ends, `popped` of what has waited, when it is taken, `asked` when a
-        question waits, and `answered` when it does no longer."""
-        self._turned, self._popped, self._asked, self._answered = turned, popped, asked, answered
+        question waits, `answered` when it does no longer, and `came` when something was shown that has come by
+        itself."""
+        self._turned, self._popped, self._asked, self._answered, self._came = turned, popped, asked, answered, came
         self.prompt = PROMPT
         self.answers: tuple[str, ...] = ()  # that a question takes
         self.waiting: deque[str | None] = deque()  # what was sent while nobody took it
@@ -113,7 +115,7 @@ class Keyboard:
             self._reading, self.prompt, self.answers = None, PROMPT, ()
 
     def redraw(self, prompt: str) -> None:
-        pass
+        self._came()  # the prompt is always below
 
     def send(self, line: str | None, later: bool = False) -> None:
         """What was typed, or None by whoever leaves."""

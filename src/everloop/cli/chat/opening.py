@@ -55,6 +55,7 @@ class Backend(Protocol):
     def run(self, command: str) -> None: ...
     def turned(self, begins: bool) -> None: ...
     def asked(self) -> None: ...
+    def came(self) -> None: ...
     def leave(self) -> None: ...
 
 
@@ -96,6 +97,9 @@ class NotOpenYet:
     def asked(self) -> None:
         pass
 
+    def came(self) -> None:
+        pass
+
     def leave(self) -> None:
         self._stop()
 
@@ -110,6 +114,7 @@ class RichChat:
             popped=lambda line: self._backend.popped(line),
             asked=lambda: self._backend.asked(),
             answered=lambda: self.buffer.cancel_completion(),
+            came=lambda: self._backend.came(),
         )
         self._early = NotOpenYet(self.note, self.keyboard.stop)
         self._backend: Backend = self._early

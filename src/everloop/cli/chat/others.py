@@ -17,7 +17,7 @@ from ...errors import StoreError
 from ...readings.spoken import spoken
 from ..here import end
 from .front import Display
-from .keyboard import Keyboard
+from .keyboard import PROMPT, Keyboard
 
 FOLDER = "terminals"
 REMEMBERED = 200  # texts
@@ -140,9 +140,10 @@ class OtherChats:
         self._seen = self._seen if self._thread == row.id else 0
         entries = await self._agent.store.read(row.id, after=self._seen)
         self._seen, self._thread = self._seen + len(entries), row.id
-        if self._count and not is_other:
+        if self._count and not is_other and entries:
             for entry in entries:
                 self._show(entry)
+            self._keyboard.redraw(PROMPT)
 
     def _show(self, entry: Entry) -> None:
         told = spoken(entry)

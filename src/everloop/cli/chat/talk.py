@@ -4,9 +4,10 @@ typed is the front's (`chat.front`)."""
 import asyncio
 import sys
 import time
+from pathlib import Path
 
 from ...core.people import OWNER
-from ...errors import MailRefused, TurnFailed
+from ...errors import EverloopError, MailRefused, StoreBroken, StoreFull, StoreUnreachable, TurnFailed
 from ...ports.events import AnswerBegan, AnswerGiven, Event, PermissionAsked, TurnMoved
 from ...readings.commands import command_in
 from ...readings.visible import in_one_line
@@ -24,6 +25,7 @@ from ..here import (
     stopping,
 )
 from ..questions import Questions
+from ..session_key import way_into
 from ..times import clock
 
 STAYS = '(what was said of the answer stays; say "go on" to have the rest)'
@@ -36,12 +38,14 @@ TAKEN = {
     "interrupt": "(taken: what was going on is stopped for it)",
 }
 HELP = "/help"
+TAKE_BACK = "/fg"
 LEAVING = ("exit", "quit", "/exit", "/quit")
 JUST = 1.0  # seconds after a turn in which Ctrl-C was meant for it
 TWICE = 2.0  # seconds after a stop in which it is the second
 PROMPT = "> "
 LONGEST_TITLE = 60  # letters of a message that is named
 Reading = asyncio.Task[str | None]
+TOLD = (TurnFailed, MailRefused, StoreFull, StoreUnreachable)  # what has failed may not fail the next time
 
 
 async def chat(here: Here, first: Reading | None) -> int:
@@ -60,12 +64,18 @@ async def chat(here: Here, first: Reading | None) -> int:
 async def _greet(here: Here) -> None:
     agent, terminal = here.agent, here.terminal
     terminal.note(f"everloop, {agent.model}, session {here.session}. /help shows the commands; Ctrl-D leaves.")
+    terminal.note(f"It works in {_as_written(agent.workspace_folder)}.")
     for words in filter(None, (agent.notice, agent.advice)):
         terminal.note(words)
     row = await agent.store.session(here.session)
     for old in await agent.store.conversations(OWNER, id=row.id, archived=True) if row else ():
         many = f"{old.messages} message{'' if old.messages == 1 else 's'}, the last {clock(old.active)}"
         terminal.note(f"Going on with “{in_one_line(old.title)}” ({many}); /new begins afresh.")
+
+
+def _as_written(folder: Path) -> str:
+    home = Path("~").expanduser()
+    return f"~/{folder.relative_to(home)}" if folder.is_relative_to(home) else str(folder)
 
 
 async def _begins_with_command(first: Reading) -> bool:
@@ -101,6 +111,7 @@ class Chat:
         self._later: list[str] = []  # what is queued, the wish to leave among it
         self._over = 0.0  # when the last turn ended by itself,
         self._stopped = 0.0  # or was stopped
+        self._has_said = False  # something to the model
 
     async def talk(self, first: Reading | None) -> int:
         while True:
@@ -108,16 +119,24 @@ class Chat:
                 line = await (first or self._line())
                 first = None
                 if line is None or line.strip() in LEAVING:
+                    self._take_leave()
                     return 0 if self._answered or sys.stdin.isatty() else 1
                 if line.strip():
                     await self._say(line)
-            except (TurnFailed, MailRefused) as error:
+            except StoreBroken:  # nothing can be said before a restart
+                raise
+            except TOLD as error:
                 first = None
                 self._fail(error)
+
+    def _take_leave(self) -> None:
+        if self._has_said and sys.stdin.isatty():
+            self._here.terminal.note(f"(to go on: {way_into(self._here.session)})")
 
     async def _say(self, line: str) -> None:
         here = self._here
         self._answered = True
+        self._has_said = self._has_said or not command_in(line)
         async with stopping(here), here.questions() as questions, minding(here, questions):
             meanwhile = Meanwhile(here, self._known, questions, self._fail)
             await meanwhile.run(line)
@@ -126,7 +145,7 @@ class Chat:
         self._known.tell_changes(here)
         if command_in(line) == HELP and here.lines.help:
             here.terminal.tell(f"\n{here.lines.help}")
-        if command_in(line) == "/fg":
+        if meanwhile.takes_back:
             await self._go_on()
         if is_answer(line):
             await self._catch_up()
@@ -162,8 +181,10 @@ class Chat:
             await meanwhile.go_on()
             self._later += meanwhile.later
         await show_unshown(here, here.terminal.answer, questions=False)
+        if meanwhile.takes_back:
+            await self._go_on()
 
-    def _fail(self, error: MailRefused | TurnFailed) -> None:
+    def _fail(self, error: EverloopError) -> None:
         terminal = self._here.terminal
         terminal.end_turn()
         is_stopped = isinstance(error, TurnFailed) and error.reason == "stopped"
@@ -230,9 +251,12 @@ class Meanwhile:
         self._questions = questions
         self._commands: list[asyncio.Task[None]] = []
         self._exchange = ChatTurn(here.say, self._show, self._turn_to, fail)
+        self._is_moving = False  # what is brought back is shown by `go_on`, with all that it has said
+        self.takes_back = False  # there is something to go on with
         self.later: list[str] = []  # what is for whoever reads at the prompt
 
     async def run(self, line: str) -> None:
+        self._is_moving = self.takes_back = command_in(line) == TAKE_BACK
         with self._here.lines.listening(self._take, self._here.terminal):
             await self._exchange.run(line)
             if self._commands:
@@ -246,6 +270,8 @@ class Meanwhile:
 
     def _show(self, event: Event) -> None:
         terminal = self._here.terminal
+        if self._is_moving and not isinstance(event, AnswerGiven):
+            return
         if isinstance(event, TurnMoved):
             terminal.leave_turn()
         elif isinstance(event, PermissionAsked):
@@ -271,6 +297,7 @@ class Meanwhile:
             terminal.hear(line, "(queued: it is said when this is answered)")
         elif command_in(line):
             terminal.hear(line)
+            self.takes_back = self.takes_back or command_in(line) == TAKE_BACK
             self._commands.append(asyncio.ensure_future(self._command(line)))
         else:
             terminal.hear(line, TAKEN[self._here.agent.steering])
