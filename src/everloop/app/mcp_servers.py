@@ -42,8 +42,13 @@ async def _server(name: str, section: McpServerSection, vault: Vault, environ: M
 
 def secrets_named(sections: Iterable[McpServerSection]) -> frozenset[str]:
     """What of the vault they refer to."""
-    found = {each for section in sections for text in _texts(section) for each in references_in(text)}
+    found = {each for section in sections for each in references_of(section)}
     return frozenset(each.removeprefix(VAULT) for each in found if each.startswith(VAULT))
+
+
+def references_of(section: McpServerSection) -> frozenset[str]:
+    """The variables and, behind `vault:`, the secrets that it refers to."""
+    return frozenset(each for text in _texts(section) for each in references_in(text))
 
 
 def server_of(name: str, section: McpServerSection, known: Mapping[str, str]) -> McpServer:
