@@ -106,7 +106,7 @@ class StdioWires:
         command = offline_command(server.command, folder, server.package, server.sandbox)
         if server.workspace:
             command = _in_workspace(command, self._workspace)
-        program = find_program(command, os.environ.get("PATH", ""))
+        program = find_program(command, os.environ.get("PATH", ""), server.sandbox)
         package = (folder / "package",) if (folder / "package").is_dir() else ()
         view = CommandView(
             workspace=data,
