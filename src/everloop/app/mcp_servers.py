@@ -22,6 +22,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 _SECRET_HEADER = re.compile(r"auth|cookie", re.IGNORECASE)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# What makes the sandbox is started with the variables of the server, and would load what these name: outside of it.
+_LOADING = re.compile(r"LD_\w+|DYLD_\w+|GLIBC_TUNABLES")
 Sections = Mapping[str, McpServerSection]
 
 
@@ -112,6 +114,11 @@ def _check(place: str, server: McpServer) -> None:
         raise SettingsError(f"{place}.url must begin with https:// or http://")
     if any(not each or "=" in each for each in server.env):
         raise SettingsError(f"{place}.env has a name that no variable can have")
+    if server.sandbox and (loading := [each for each in server.env if _LOADING.fullmatch(each)]):
+        raise SettingsError(
+            f"{place}.env has {loading[0]}, which would count outside of the sandbox, too; write it before the "
+            f"command: env {loading[0]}=… COMMAND"
+        )
     if not all(_HEADER.fullmatch(key) for key in server.headers):
         raise SettingsError(f"{place}.headers has a name that no header can have")
     if not all(value.isprintable() for value in server.headers.values()):
