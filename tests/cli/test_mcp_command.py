@@ -236,6 +236,8 @@ async def test_what_a_server_asks_in_another_process_is_shown_and_answered(perso
         told = await person.run("mcp", "answer", "aa", "size=3")
         late = await person.run("mcp", "answer", "aa", "decline")
         answer = await elsewhere.store.mcp_questions.answer_to("aa")
+    assert "`everloop mcp answer aa YOUR ANSWER`" in listed.out
+    assert late.err.endswith("here (any more); everloop mcp answer shows what is asked.\n")
     assert (nothing.out, "> Which size?" in listed.out) == ("No MCP server asks you anything here.\n", True)
     assert (told, answer) == (Ran(0, "shop is told.\n", ""), McpFilledIn({"size": 3}))
     assert (wrong.status, is_one_plain_sentence(wrong.err), late.status) == (1, True, 1)
