@@ -31,23 +31,32 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 async def serve_stdio(agent: McpAgent, version: str, lines: AsyncIterator[bytes], write: Write) -> None:
-    """Until there are no more lines. What was asked and is not answered by then goes on, and stays in its
-    conversation."""
+    """Until there are no more lines, or nobody reads. What was asked and is not answered by then goes on, and stays in
+    its conversation. Raises EverloopError for what `lines` raises."""
     service, alone = McpService(agent, version), asyncio.Lock()
+    failure: EverloopError | None = None
 
     async def say(message: Message) -> None:
         async with alone:
             await write(msgspec.json.encode(message) + b"\n")
 
-    async with asyncio.TaskGroup() as group:
-        running = set()
-        async for line in lines:
-            if line.strip():
-                task = group.create_task(_answer(agent, service, line, say))
-                running.add(task)
-                task.add_done_callback(running.discard)
-        for task in running:
-            task.cancel()
+    try:
+        async with asyncio.TaskGroup() as group:
+            running = set()
+            try:
+                async for line in lines:
+                    if line.strip():
+                        task = group.create_task(_answer(agent, service, line, say))
+                        running.add(task)
+                        task.add_done_callback(running.discard)
+            except EverloopError as error:  # raised again below, where no group wraps it
+                failure = error
+            for task in running:
+                task.cancel()
+    except* OSError as gone:
+        _log.info("the client reads no more: %s", gone.exceptions[0])
+    if failure:
+        raise failure
 
 
 async def _answer(agent: McpAgent, service: McpService, line: bytes, say: Callable[[Message], Awaitable[None]]) -> None:
