@@ -370,7 +370,9 @@ async def test_the_sdks_client_starts_everloop_and_speaks_through_its_stdin(tmp_
         assert "Hello." in [message.get("content") for message in model.requests[-1].body["messages"]]
 
 
-async def test_a_client_that_reads_no_more_and_one_that_says_too_much_end_it_with_no_fault_of_ours(tmp_path: Path):
+async def test_a_client_that_reads_no_more_and_one_that_says_too_much_end_it_with_no_fault_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     async def lines() -> AsyncIterator[bytes]:
         yield msgspec.json.encode(rpc("ping"))
         await asyncio.Event().wait()
@@ -386,6 +388,7 @@ async def test_a_client_that_reads_no_more_and_one_that_says_too_much_end_it_wit
         await serve_stdio(served.agent, "1.2.3", lines(), gone)
         with pytest.raises(EverloopError, match="too long"):
             await serve_stdio(served.agent, "1.2.3", too_long(), gone)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
 
 
 async def test_without_a_client_that_speaks_through_a_pipe_it_says_what_it_is_for():

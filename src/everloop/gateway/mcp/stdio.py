@@ -30,6 +30,10 @@ BEAT = 10.0  # seconds between two signs of life
 Write = Callable[[bytes], Awaitable[None]]
 
 
+class _ClientGone(Exception):
+    """Nobody reads what is said."""
+
+
 async def serve_stdio(agent: McpAgent, version: str, lines: AsyncIterator[bytes], write: Write) -> None:
     """Until there are no more lines, or nobody reads. What was asked and is not answered by then goes on, and stays in
     its conversation. Raises EverloopError for what `lines` raises."""
@@ -38,7 +42,10 @@ async def serve_stdio(agent: McpAgent, version: str, lines: AsyncIterator[bytes]
 
     async def say(message: Message) -> None:
         async with alone:
-            await write(msgspec.json.encode(message) + b"\n")
+            try:
+                await write(msgspec.json.encode(message) + b"\n")
+            except OSError as error:
+                raise _ClientGone(str(error)) from error
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -53,7 +60,7 @@ async def serve_stdio(agent: McpAgent, version: str, lines: AsyncIterator[bytes]
                 failure = error
             for task in running:
                 task.cancel()
-    except* OSError as gone:
+    except* _ClientGone as gone:
         _log.info("the client reads no more: %s", gone.exceptions[0])
     if failure:
         raise failure
@@ -78,6 +85,8 @@ async def _answer(agent: McpAgent, service: McpService, line: bytes, say: Callab
         await say(refused.told(id))
     except EverloopError as problem:
         await say(error(id, INTERNAL_ERROR, str(refused_at_http_door(problem))))
+    except _ClientGone:
+        raise
     except Exception:  # the border to a stranger's request: the next is answered all the same
         _log.exception("a request of an MCP client failed")
         await say(error(id, INTERNAL_ERROR, "Something went wrong here; `everloop logs` tells more."))
