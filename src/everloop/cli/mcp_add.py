@@ -17,6 +17,7 @@ from ..readings.visible import in_one_line, visible
 from ..settings.mcp_forms import servers_in
 from ..settings.unused import is_off
 from .mcp_words import EFFECTS, is_sure, tools_table
+from .parser import Parser
 from .terminal import Terminal, WrongUse, show_prompt
 
 PASTED = "http://127.0.0.1:8976/callback"
@@ -29,6 +30,8 @@ LONGEST_FILE = 1_000_000  # bytes
 
 
 def add_arguments(word: argparse.ArgumentParser) -> None:
+    assert isinstance(word, Parser)
+    word.others = "; what a command is given stands behind --: NAME -- COMMAND"
     word.add_argument("name", metavar="NAME", help="what you call it; its tools are called mcp_NAME_…")
     word.add_argument("what", metavar="URL | -- COMMAND …", nargs="+", help="its address, or what runs it")
     word.add_argument(
