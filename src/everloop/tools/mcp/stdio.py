@@ -78,6 +78,7 @@ class StdioWires:
     async def open(self, server: McpServer) -> AsyncIterator[tuple[Incoming, Outgoing]]:
         """The streams of the SDK to a server that has been started. Raises McpDown, also for a failure of whoever
         uses them when the server has ended by then."""
+        self._errors.pop(server.name, None)  # what an earlier one said is no word of this one
         async with AsyncExitStack() as stack:
             try:
                 way = await self._way(server)
