@@ -163,6 +163,8 @@ async def test_nothing_is_written_where_it_cannot_be_reached_or_offers_something
         ("a", {"url": "https://x", "headers": {"A b": "c"}}, "headers has a name that no header can have"),
         ("a", {"url": "https://x", "headers": {"A": "c\nd"}}, "headers has a value that cannot be sent"),
         ("a", {"command": "x", "env": {"A=": "c"}}, "env has a name that no variable can have"),
+        ("a", {"command": "x", "env": {"LD_PRELOAD": "y"}}, "before the command: env LD_PRELOAD=… COMMAND"),
+        ("a", {"command": "x", "env": {"GLIBC_TUNABLES": "y"}}, "which would count outside of the sandbox, too"),
         ("a", {"command": "x", "transport": "http"}, "transport is http, which does not go with"),
         ("a", {"command": "x", "env": {"A": "${vault:gone}"}}, "needs gone from the vault"),
     ],

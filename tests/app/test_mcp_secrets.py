@@ -99,6 +99,20 @@ def test_what_is_installed_for_a_command_keeps_its_secrets():
     assert new.section.args == ("-y", "pack@1", "--token", "${vault:mcp.x.token}")
 
 
+def test_what_a_table_wants_beyond_what_each_server_has_is_told():
+    url = {"url": "https://host/${TEAM}", "headers": {"X": "Bearer ${vault:k}"}, "permission": "guest"}
+    some = {"sampling": True, "effects": {"a*": "read", "b": "idempotent", "*": "read"}}
+    program = {"command": "c", "args": ["--token", TOKEN], "workspace": True, "network": ["a", "b"], "sandbox": False}
+    assert new_server("x", url | some).beyond_usual == (
+        "be given TEAM, the secret k",
+        "be used by guests",
+        "have models asked",
+        "have tools count as read or idempotent",
+    )
+    assert new_server("x", program).beyond_usual == ("run outside of the sandbox", "see your workspace", "reach a, b")
+    assert new_server("x", {"command": "c", "args": ["--token", TOKEN]}).beyond_usual == ()
+
+
 @pytest.mark.parametrize(
     "section",
     [

@@ -122,8 +122,27 @@ async def test_the_servers_of_another_client_are_set_up_and_one_that_fails_keeps
         False,
     )
     only = await person.run("mcp", "import", str(file), "other", "--yes")
+    file.write_text('{"mcpServers": {}}')
+    none = await person.run("mcp", "import", str(file), "--yes")
     file.unlink()  # which holds the key, as those of other clients do
+    assert none == Ran(1, "", f"everloop: {file} names no MCP server\n")
     assert (only.status, is_one_plain_sentence(only.err), "has no server 'other'" in only.err) == (1, True, True)
+
+
+async def test_what_a_strangers_file_wants_of_this_machine_is_agreed_to_before_anything_runs(person: Person):
+    """Such files are copied from web pages: what it runs, and what it is given, nobody has read."""
+    began = person.home.parent / "began"
+    script = f"import os; open({str(began)!r}, 'w').write(os.environ['KEY'])"
+    table = {"command": COMMAND[0], "args": ["-c", script], "env": {"KEY": "${WHAT}"}, "sandbox": False}
+    file = person.home.parent / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"little": table}}))
+    person.environment["WHAT"] = "canary-of-mine"
+    asked = await person.run("mcp", "import", str(file))
+    wants = f"little is, as {file} has it, to run outside of the sandbox; to be given WHAT.\n"
+    refused = "everloop: this is asked at a terminal, in a script say --yes: Look at little with that?\n"
+    assert (asked, began.exists()) == (Ran(2, "", wants + refused), False)
+    agreed = await person.run("mcp", "import", str(file), "--yes")
+    assert (agreed.err.startswith(wants), began.read_text()) == (True, "canary-of-mine")
 
 
 def test_what_a_tool_takes_is_shown_where_its_whole_description_is_not():
@@ -217,6 +236,8 @@ async def test_what_a_server_asks_in_another_process_is_shown_and_answered(perso
         told = await person.run("mcp", "answer", "aa", "size=3")
         late = await person.run("mcp", "answer", "aa", "decline")
         answer = await elsewhere.store.mcp_questions.answer_to("aa")
+    assert "`everloop mcp answer aa YOUR ANSWER`" in listed.out
+    assert late.err.endswith("here (any more); everloop mcp answer shows what is asked.\n")
     assert (nothing.out, "> Which size?" in listed.out) == ("No MCP server asks you anything here.\n", True)
     assert (told, answer) == (Ran(0, "shop is told.\n", ""), McpFilledIn({"size": 3}))
     assert (wrong.status, is_one_plain_sentence(wrong.err), late.status) == (1, True, 1)

@@ -29,6 +29,8 @@ WRONG = {
     "cron add": "WHEN and TEXT are missing. See: everloop cron add --help",
     "channels add": "NAME is missing. See: everloop channels add --help",
     "--model x": "everloop agent has no option --model. See: everloop agent --help",
+    "mcp add x npx -y": "everloop mcp add has no option -y; what a command is given stands behind --: NAME -- COMMAND. "
+    "See: everloop mcp add --help",
     "models key": "COMMAND is missing. See: everloop models key --help",
     "logs --l info": "--l could be --lines, --level. See: everloop logs --help",
 }

@@ -47,7 +47,7 @@ async def open_mcp_desk(
 async def open_mcp_answers(home: Path | None = None) -> AsyncIterator[McpAnswers]:
     """For who answers what is asked in another process. Raises SettingsError, StoreError."""
     async with opened_home(home) as opened:
-        yield McpAnswers(opened.store.mcp_questions)
+        yield McpAnswers(opened.store.mcp_questions, "everloop mcp answer")
 
 
 async def log_in_here(desk: McpDesk, name: str, show_url: Callable[[str], Awaitable[None]]) -> McpShown:

@@ -22,6 +22,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,49}")
 _REFERENCE = re.compile(rf"\$\{{([A-Za-z_]\w*|{VAULT}{SECRET_NAME})\}}")
 _SECRET_HEADER = re.compile(r"auth|cookie", re.IGNORECASE)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+# What makes the sandbox is started with the variables of the server, and would load what these name: outside of it.
+_LOADING = re.compile(r"LD_\w+|DYLD_\w+|GLIBC_TUNABLES")
 Sections = Mapping[str, McpServerSection]
 
 
@@ -42,8 +44,13 @@ async def _server(name: str, section: McpServerSection, vault: Vault, environ: M
 
 def secrets_named(sections: Iterable[McpServerSection]) -> frozenset[str]:
     """What of the vault they refer to."""
-    found = {each for section in sections for text in _texts(section) for each in references_in(text)}
+    found = {each for section in sections for each in references_of(section)}
     return frozenset(each.removeprefix(VAULT) for each in found if each.startswith(VAULT))
+
+
+def references_of(section: McpServerSection) -> frozenset[str]:
+    """The variables and, behind `vault:`, the secrets that it refers to."""
+    return frozenset(each for text in _texts(section) for each in references_in(text))
 
 
 def server_of(name: str, section: McpServerSection, known: Mapping[str, str]) -> McpServer:
@@ -107,6 +114,11 @@ def _check(place: str, server: McpServer) -> None:
         raise SettingsError(f"{place}.url must begin with https:// or http://")
     if any(not each or "=" in each for each in server.env):
         raise SettingsError(f"{place}.env has a name that no variable can have")
+    if server.sandbox and (loading := [each for each in server.env if _LOADING.fullmatch(each)]):
+        raise SettingsError(
+            f"{place}.env has {loading[0]}, which would count outside of the sandbox, too; write it before the "
+            f"command: env {loading[0]}=… COMMAND"
+        )
     if not all(_HEADER.fullmatch(key) for key in server.headers):
         raise SettingsError(f"{place}.headers has a name that no header can have")
     if not all(value.isprintable() for value in server.headers.values()):

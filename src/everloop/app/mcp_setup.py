@@ -76,6 +76,10 @@ class McpSetup:
         """What has to be asked before it can be looked at; "" where nothing has to be fetched. Raises EverloopError."""
         return self._asks(new_server(name, given))
 
+    def wishes(self, name: str, given: Mapping[str, Any]) -> tuple[str, ...]:
+        """What somebody else's settings of a server want for it that none has by itself. Raises EverloopError."""
+        return new_server(name, given).beyond_usual
+
     async def install(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         """Fetch what its command runs; the settings with that. Raises EverloopError."""
         new = new_server(name, given)

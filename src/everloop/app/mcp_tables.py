@@ -14,7 +14,7 @@ from ..readings.secret_parts import Parts, argument_parts, replaced, text_parts,
 from ..settings.check import mcp_section
 from ..settings.mcp import McpServerSection
 from .channels import references_in
-from .mcp_servers import NAME, looks_secret
+from .mcp_servers import NAME, looks_secret, references_of
 from .secrets import VAULT, checked_secret
 
 _PREFIX = "mcp."
@@ -44,6 +44,23 @@ class NewServer(Struct, frozen=True):
     def table(self) -> dict[str, Any]:
         """What stands in the file: all that is not as it is without it."""
         return _said(self.section, McpServerSection())
+
+    @property
+    def beyond_usual(self) -> tuple[str, ...]:
+        """What it would see, reach, be given or be trusted with, as no server is that says nothing of it."""
+        section, references = self.section, sorted(references_of(self.section) - self.known.keys())
+        effects = dict.fromkeys(each for each in section.effects.values() if each != "unsafe")
+        given = [f"the secret {each[len(VAULT) :]}" if each.startswith(VAULT) else each for each in references]
+        wishes = {
+            "run outside of the sandbox": section.command and not section.sandbox,
+            "see your workspace": section.workspace,
+            f"reach {', '.join(section.network)}": section.network,
+            f"be given {', '.join(given)}": given,
+            f"be used by {section.permission}s": section.permission != "owner",
+            "have models asked": section.sampling,
+            f"have tools count as {' or '.join(effects)}": effects,
+        }
+        return tuple(wish for wish, is_wanted in wishes.items() if is_wanted)
 
     def with_package(self, command: tuple[str, ...], digest: str) -> "NewServer":
         section = replace(self.section, command=command[0], args=tuple(command[1:]), package=digest)

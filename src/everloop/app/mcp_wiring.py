@@ -64,6 +64,9 @@ class HouseWires:
         trusted, checked = self.ways()
         return http_wire(server, trusted=trusted, open=checked, vault=self._vault)
 
+    def last_said(self, server: McpServer) -> str:
+        return self._commands.last_said(server) if self._commands else ""
+
     def ways(self) -> tuple[Any, Any]:
         """To hosts that the owner has set, and to whatever these name: the latter are checked."""
         if self._http is None:

@@ -17,17 +17,21 @@ from ..readings.visible import in_one_line, visible
 from ..settings.mcp_forms import servers_in
 from ..settings.unused import is_off
 from .mcp_words import EFFECTS, is_sure, tools_table
+from .parser import Parser
 from .terminal import Terminal, WrongUse, show_prompt
 
 PASTED = "http://127.0.0.1:8976/callback"
 LOGS_IN = "{name} wants a login before it tells what it offers: it is set up, and then: everloop mcp login {name}"
 LEFT_OFF = "{name}: it is switched off there, and left; to take it over all the same: everloop mcp import {file} {name}"
+WISHES = "{name} is, as {file} has it, to {wishes}."
 REPLACED = "It takes the place of the {name} that is set up, with what was allowed of that, and said of its effects."
 NOT_SET = "Nothing was set up."
 LONGEST_FILE = 1_000_000  # bytes
 
 
 def add_arguments(word: argparse.ArgumentParser) -> None:
+    assert isinstance(word, Parser)
+    word.others = "; what a command is given stands behind --: NAME -- COMMAND"
     word.add_argument("name", metavar="NAME", help="what you call it; its tools are called mcp_NAME_…")
     word.add_argument("what", metavar="URL | -- COMMAND …", nargs="+", help="its address, or what runs it")
     word.add_argument(
@@ -125,6 +129,8 @@ def servers_of(given: argparse.Namespace) -> dict[str, Any]:
         raise EverloopError(f"{given.file} is no JSON ({error}); comments have to be taken out") from error
     except SettingsError as error:
         raise EverloopError(f"{given.file}: {error}") from error
+    if not found:
+        raise EverloopError(f"{given.file} names no MCP server")
     if missing := [name for name in given.names if name not in found]:
         raise EverloopError(f"{given.file} has no server {missing[0]!r}; it has: {', '.join(found)}")
     return {name: found[name] for name in given.names or found}
@@ -144,13 +150,26 @@ async def add_from(given: argparse.Namespace, servers: Mapping[str, Any], termin
                 terminal.note(LEFT_OFF.format(name=in_one_line(name), file=in_one_line(given.file)))
                 continue
             try:
-                failed += await _set_up(desk, name, table if isinstance(table, Mapping) else {}, given.yes, terminal)
+                failed += await _take_over(desk, name, table if isinstance(table, Mapping) else {}, given, terminal)
             except WrongUse:
                 raise
             except EverloopError as error:
                 terminal.tell(visible(f"{name}: {error}"))
                 failed += 1
     return 1 if failed else 0
+
+
+async def _take_over(
+    desk: McpDesk, name: str, table: Mapping[str, Any], given: argparse.Namespace, terminal: Terminal
+) -> int:
+    """Who wrote the file may be a stranger: what it wants of this machine is agreed to before the server is begun."""
+    if wishes := desk.setup.wishes(name, table):
+        file, wanted = in_one_line(given.file), in_one_line("; to ".join(wishes))
+        terminal.tell(WISHES.format(name=name, file=file, wishes=wanted))
+        if not is_sure(f"Look at {name} with that? [y/N] ", given.yes):
+            terminal.answer(NOT_SET)
+            return 1
+    return await _set_up(desk, name, table, given.yes, terminal)
 
 
 async def _set_up(desk: McpDesk, name: str, table: Mapping[str, Any], yes: bool, terminal: Terminal) -> int:

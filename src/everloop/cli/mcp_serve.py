@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator
 from typing import BinaryIO
@@ -12,10 +13,16 @@ from ..ports.audit import THE_PROGRAM, acting
 from ..settings import home_of
 
 LONGEST = 4_000_000  # bytes of one message
+NO_CLIENT = (
+    "a client starts this and speaks with it through a pipe, and its stdin is none; what a client's settings say "
+    "stands in docs/mcp-server.md"
+)
+AT_TERMINAL = "A client starts this and speaks with it. Ctrl-C ends it."
 
 
 async def serve() -> int:
-    """Until stdin ends. stdout is the protocol's: nothing else may be written there."""
+    """Until stdin ends. stdout is the protocol's: nothing else may be written there. Raises EverloopError."""
+    _check_stdin()
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     acting.set(THE_PROGRAM)
 
@@ -24,6 +31,16 @@ async def serve() -> int:
 
     await serve_mcp(home_of(os.environ), _lines(), write)
     return 0
+
+
+def _check_stdin() -> None:
+    """The loop cannot wait for a file, or for nothing. Raises EverloopError."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        print(AT_TERMINAL, file=sys.stderr, flush=True)
+        return
+    mode = 0 if sys.stdin is None else os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        raise EverloopError(NO_CLIENT)
 
 
 def _put(out: BinaryIO, data: bytes) -> None:

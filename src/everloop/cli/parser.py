@@ -27,9 +27,11 @@ FIRST = ("--version",)  # is typed in the place of a command
 
 class Parser(argparse.ArgumentParser):
     """Raises WrongUse where argparse would print its usage and end the process. Words that stand behind options are
-    `further` ones of this argument, which argparse gives only those before them."""
+    `further` ones of this argument, which argparse gives only those before them. `others` tells where options stand
+    that are somebody else's."""
 
     further = ""
+    others = ""
 
     def add_argument(self, *names: Any, **how: Any) -> argparse.Action:
         if how.get("nargs") == "*":  # else argparse calls it required where another one is missing
@@ -56,7 +58,8 @@ class Parser(argparse.ArgumentParser):
         word = left[0]
         if word.startswith("-") and word != "-":
             option = word.partition("=")[0]
-            return f"{self.prog} has no option {option}{nearest(option, (*self._option_string_actions, *FIRST))}"
+            near = nearest(option, (*self._option_string_actions, *FIRST))
+            return f"{self.prog} has no option {option}{near}{self.others}"
         words = ", ".join(map(repr, left))
         quoted = "; a message of several words is quoted" if "-m" in self._option_string_actions else ""
         return f"{self.prog} does not know what to do with {words}{quoted}"

@@ -168,6 +168,10 @@ class McpWires(Protocol):
         """Raises McpDown where it cannot be reached or started, McpLogin where somebody has to log in first."""
         ...
 
+    def last_said(self, server: McpServer) -> str:
+        """The end of what it has said beside its messages, where that is heard; a stranger's words."""
+        ...
+
 
 class McpQuestions(Protocol):
     """Whom a server may ask something in the middle of a call."""

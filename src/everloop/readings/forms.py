@@ -17,17 +17,18 @@ if TYPE_CHECKING:
     from ..ports.mcp_questions import McpQuestion
 
 DECLINE = "decline"  # in the place of an answer
+ANSWER = "/mcp answer"
 
 _WORDS = {"yes": True, "true": True, "no": False, "false": False}
 _LISTS = ("array", ["array"])
 _PAIR = re.compile(r'([^\s=]+)=(?:"([^"]*)"|(\S*))(?=\s|\Z)')
 
 
-def asked_text(question: "McpQuestion") -> str:
+def asked_text(question: "McpQuestion", command: str = ANSWER) -> str:
     """What a server asks, as it is put to a person: its words, and how to answer."""
     lines = [f"The MCP server {question.server} asks you, in its own words:", quoted(question.message)]
     lines += ["It wants:", *fields] if (fields := fields_shown(question.form)) else []
-    way, how = f"/mcp answer {question.id}", how_to_answer(question.form)
+    way, how = f"{command} {question.id}", how_to_answer(question.form)
     return "\n".join([*lines, f"What you answer goes to that server: `{way} {how}`, or `{way} {DECLINE}`."])
 
 

@@ -118,7 +118,7 @@ comand = "x"
 command = "no-such-program-of-mine"
 
 [tools.mcp_servers.gone]
-url = "http://127.0.0.1:9/mcp"
+url = "http://me:canary-of-gone@127.0.0.1:9/mcp"
 
 [schedules]
 timezone = "Europe/Berln"

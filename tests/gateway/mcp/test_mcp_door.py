@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from everloop.app import open_desk
+from everloop.cli.mcp_serve import NO_CLIENT
+from everloop.errors import EverloopError
 from everloop.gateway import mcp
 from everloop.gateway.mcp.door import SESSION_HEADER
 from everloop.gateway.mcp.stdio import serve_stdio
@@ -365,3 +368,32 @@ async def test_the_sdks_client_starts_everloop_and_speaks_through_its_stdin(tmp_
         assert first.structured_content["answer"] == "Hello."
         assert second.structured_content["answer"] == "Hello again."
         assert "Hello." in [message.get("content") for message in model.requests[-1].body["messages"]]
+
+
+async def test_a_client_that_reads_no_more_and_one_that_says_too_much_end_it_with_no_fault_of_ours(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async def lines() -> AsyncIterator[bytes]:
+        yield msgspec.json.encode(rpc("ping"))
+        await asyncio.Event().wait()
+
+    async def gone(data: bytes) -> None:
+        raise BrokenPipeError
+
+    async def too_long() -> AsyncIterator[bytes]:
+        yield msgspec.json.encode(rpc("ping"))
+        raise EverloopError("too long")
+
+    async with serving(tmp_path, ScriptedModel([])) as served:
+        await serve_stdio(served.agent, "1.2.3", lines(), gone)
+        with pytest.raises(EverloopError, match="too long"):
+            await serve_stdio(served.agent, "1.2.3", too_long(), gone)
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+async def test_without_a_client_that_speaks_through_a_pipe_it_says_what_it_is_for():
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "everloop", "mcp", "serve"), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    _, err = await process.communicate()
+    assert (process.returncode, err.decode()) == (1, f"everloop: {NO_CLIENT}\n")

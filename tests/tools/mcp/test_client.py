@@ -167,7 +167,7 @@ async def test_a_server_that_crashes_again_and_again_is_begun_ever_later_and_cal
     ("how", "why"),
     [
         ("exit", "it has ended the connection"),
-        ("mute", "it did not start, or did not answer, within 1.5 s"),
+        ("mute", "it did not start, or did not answer, within 1.5 s. The last that it said:\nlistening at port 3000"),
         ("babble", "what it says is not MCP: most of it is no JSON-RPC message"),
         ("old", "as it should: it has no version of the protocol that is known here"),
         ("wrong-shape", "as it should: its answer is of another shape"),
@@ -178,7 +178,7 @@ async def test_a_server_that_crashes_again_and_again_is_begun_ever_later_and_cal
 )
 async def test_a_server_that_cannot_be_spoken_with_is_told_so_in_a_sentence(tmp_path, how, why):
     server = evil(tmp_path, tool("echo"), how=how, seconds=1.5 if how == "mute" else 20.0)
-    async with connections() as client:
+    async with connections(Processes("listening at port 3000")) as client:
         with pytest.raises(McpDown) as told:
             await client.look(server)
         await ended(client)

@@ -2,6 +2,7 @@
 be."""
 
 import asyncio
+from base64 import b64encode
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -44,6 +45,19 @@ async def test_a_tool_of_a_server_on_the_web_is_called(transport: str):
         server = server_at(f"{origin}/mcp", transport=transport)
         pins = await allowed(client, server)
         assert said(await client.call(server, pins["add"], {"a": 1, "b": 2}, CONTEXT))
+
+
+async def test_a_login_that_stands_in_the_address_is_told_with_each_request():
+    heard: list[str] = []
+
+    async def on_call(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        heard.append(asked.headers.get("authorization", ""))
+        writer.write(answer(200, rpc(asked, DONE)))
+
+    async with saying(host(on_call)) as (_, origin), network() as net, connections(OverHttp(net)) as client:
+        server = server_at(f"{origin.replace('://', '://me:canary-of-me@')}/mcp")
+        await client.call(server, (await allowed(client, server))["t"], {}, CONTEXT)
+    assert heard == [f"Basic {b64encode(b'me:canary-of-me').decode()}"]
 
 
 async def test_a_session_that_a_restart_has_ended_is_begun_anew_within_the_call():

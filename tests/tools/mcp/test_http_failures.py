@@ -104,6 +104,7 @@ async def test_a_host_that_lets_us_in_is_asked_and_answers():
     assert [each.method for each in heard.asked if each.method == "DELETE"] == ["DELETE"]
 
 
+MOVED = "demo redirects to {}, which is not followed. If it has moved there, set its new address."
 STATUSES = {
     400: WireFailure("down", "demo refuses the request (400)."),
     401: WireFailure("login", "demo wants you to log in: everloop mcp login demo"),
@@ -117,6 +118,11 @@ STATUSES = {
 @pytest.mark.parametrize("status", STATUSES)
 async def test_a_status_is_told_in_a_sentence(status: int):
     assert await failure_of_a_call(says(answer(status, b"<h1>no</h1>", "text/html"))) == STATUSES[status]
+
+
+async def test_a_redirect_that_is_not_followed_names_where_it_leads():
+    away = answer(308, b"", Location="https://me@elsewhere.example/mcp?obey=1")
+    assert await failure_of_a_call(says(away)) == WireFailure("down", MOVED.format("https://elsewhere.example"))
 
 
 async def test_a_host_that_was_asked_too_much_says_when_to_come_back():
@@ -334,14 +340,20 @@ async def test_an_sse_server_that_refuses_a_message_ends_the_wire_with_its_reaso
     assert said == "McpDown: demo has failed (500)."
 
 
-@pytest.mark.parametrize("reply", [answer(200, b"<html>", "text/html"), answer(302, Location="http://127.0.0.2/")])
-async def test_what_is_no_stream_of_events_is_no_sse_server(reply: bytes):
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (answer(200, b"<html>", "text/html"), "demo does not answer with a stream of events: check that its address ("),
+        (answer(302, Location="http://127.0.0.2/"), MOVED.format("http://127.0.0.2")),
+    ],
+)
+async def test_what_is_no_stream_of_events_is_no_sse_server(reply: bytes, why: str):
     async def say(asked: Asked, writer: asyncio.StreamWriter) -> None:
         writer.write(reply)
 
     async with saying(say) as (_, origin):
         said = await why_no_connection(f"{origin}/sse", transport="sse")
-    assert said.startswith("McpDown: demo does not answer with a stream of events: check that its address (http://127")
+    assert said.startswith(f"McpDown: {why}")
 
 
 async def test_a_session_that_was_lost_is_begun_anew_by_another_wire():

@@ -126,7 +126,7 @@ async def test_another_archive_of_the_same_version_is_another_digest(npm: Path, 
 async def test_a_package_that_is_not_there_says_what_npm_said(npm: Path, tmp_path: Path):
     planned = plan(["npx", "-y", "no-such-server"], tmp_path / "it")
     assert planned
-    with pytest.raises(ToolError, match=r"npm failed:\n(?s:.*)404"):
+    with pytest.raises(ToolError, match=r"npm failed. See that the package is called so, (?s:.*)404"):
         await install(planned)
     assert installed(["npx", "-y", "no-such-server"], tmp_path / "it") is None
 

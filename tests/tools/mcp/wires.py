@@ -28,15 +28,20 @@ def tool(name: str, **more: Any) -> dict[str, Any]:
 
 
 class Processes:
-    """Each server is a process, as it is configured; `opened` tells how often one was."""
+    """Each server is a process, as it is configured; `opened` tells how often one was. `said` is what they say beside
+    their messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, said: str = "") -> None:
         self.opened: list[str] = []
+        self.said = said
 
     def open(self, server: McpServer) -> AbstractAsyncContextManager[Any]:
         self.opened.append(server.name)
         program, *args = server.command
         return stdio_client(StdioServerParameters(command=program, args=args))
+
+    def last_said(self, server: McpServer) -> str:
+        return self.said
 
 
 class InThisProcess:

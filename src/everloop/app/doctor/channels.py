@@ -119,7 +119,7 @@ async def _away(server: McpServer, patient: Patient) -> Diagnosis | None:
     if not why:
         return None
     return broken(
-        f"the MCP server {server.name} cannot be reached at {address.netloc} ({why})",
+        f"the MCP server {server.name} cannot be reached at {address.netloc.rpartition('@')[2]} ({why})",
         f"See that it runs and its address is right: everloop mcp show {server.name}; everloop mcp remove takes it out",
     )
 

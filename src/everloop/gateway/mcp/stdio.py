@@ -30,24 +30,40 @@ BEAT = 10.0  # seconds between two signs of life
 Write = Callable[[bytes], Awaitable[None]]
 
 
+class _ClientGone(Exception):
+    """Nobody reads what is said."""
+
+
 async def serve_stdio(agent: McpAgent, version: str, lines: AsyncIterator[bytes], write: Write) -> None:
-    """Until there are no more lines. What was asked and is not answered by then goes on, and stays in its
-    conversation."""
+    """Until there are no more lines, or nobody reads. What was asked and is not answered by then goes on, and stays in
+    its conversation. Raises EverloopError for what `lines` raises."""
     service, alone = McpService(agent, version), asyncio.Lock()
+    failure: EverloopError | None = None
 
     async def say(message: Message) -> None:
         async with alone:
-            await write(msgspec.json.encode(message) + b"\n")
+            try:
+                await write(msgspec.json.encode(message) + b"\n")
+            except OSError as error:
+                raise _ClientGone(str(error)) from error
 
-    async with asyncio.TaskGroup() as group:
-        running = set()
-        async for line in lines:
-            if line.strip():
-                task = group.create_task(_answer(agent, service, line, say))
-                running.add(task)
-                task.add_done_callback(running.discard)
-        for task in running:
-            task.cancel()
+    try:
+        async with asyncio.TaskGroup() as group:
+            running = set()
+            try:
+                async for line in lines:
+                    if line.strip():
+                        task = group.create_task(_answer(agent, service, line, say))
+                        running.add(task)
+                        task.add_done_callback(running.discard)
+            except EverloopError as error:  # raised again below, where no group wraps it
+                failure = error
+            for task in running:
+                task.cancel()
+    except* _ClientGone as gone:
+        _log.info("the client reads no more: %s", gone.exceptions[0])
+    if failure:
+        raise failure
 
 
 async def _answer(agent: McpAgent, service: McpService, line: bytes, say: Callable[[Message], Awaitable[None]]) -> None:
@@ -69,6 +85,8 @@ async def _answer(agent: McpAgent, service: McpService, line: bytes, say: Callab
         await say(refused.told(id))
     except EverloopError as problem:
         await say(error(id, INTERNAL_ERROR, str(refused_at_http_door(problem))))
+    except _ClientGone:
+        raise
     except Exception:  # the border to a stranger's request: the next is answered all the same
         _log.exception("a request of an MCP client failed")
         await say(error(id, INTERNAL_ERROR, "Something went wrong here; `everloop logs` tells more."))

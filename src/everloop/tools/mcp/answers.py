@@ -9,7 +9,7 @@ from ...errors import AnswerTooLarge, EverloopError, HostHungUp, HostUnreachable
 from ...ports.mcp import McpServer
 from .failures import FailureKind, WireFailure
 from .hidden import without_secrets
-from .transport import EVENTS
+from .transport import EVENTS, origin_of
 
 _JSON = "application/json"
 _OLDER = ' If it is an older server, set its transport to "sse".'
@@ -21,7 +21,7 @@ def judge(server: McpServer, response: httpx2.Response) -> WireFailure | None:
     if status < 300:
         return _judge_content(server, response)
     if status < 400:
-        return None  # the SDK follows it within the server's origin, and says where it leads if not
+        return _judge_redirect(server, response)
     if status == 404 and "mcp-session-id" in asked:
         return WireFailure("session", f"{server.name} no longer knows our session (404).")
     if _is_rpc_error(response):
@@ -43,6 +43,18 @@ def retry_after(response: httpx2.Response) -> int:
     """Seconds; 0: it does not say."""
     said = response.headers.get("retry-after", "")
     return min(int(said), 86_400) if said.isascii() and said.isdigit() and len(said) < 10 else 0
+
+
+def _judge_redirect(server: McpServer, response: httpx2.Response) -> WireFailure | None:
+    """The SDK follows those within the server's origin."""
+    there = response.next_request
+    if there is None or origin_of(there.url) == origin_of(response.request.url):
+        return None
+    return WireFailure(
+        "down",
+        f"{server.name} redirects to {origin_of(there.url)}, which is not followed. If it has moved there, set its new "
+        "address.",
+    )
 
 
 def _judge_content(server: McpServer, response: httpx2.Response) -> WireFailure | None:

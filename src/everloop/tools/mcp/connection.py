@@ -138,6 +138,11 @@ class McpConnection:
         """What was wrong, once it is lost."""
         return self._wire.guard.why if self._wire.guard else ""
 
+    @property
+    def said(self) -> str:
+        """The last that it has said itself, where it has ended; a stranger's words."""
+        return self._wire.guard.said if self._wire.guard else ""
+
     def retire(self) -> None:
         """Have it end, though nothing is wrong."""
         if self._wire.guard:
@@ -214,8 +219,10 @@ class McpConnection:
             return await self._request(call, send, "did not answer within {} s")
         except MCPError as error:
             if self.is_lost or _is_cut(error):
-                why = self.why or "the connection has ended"
-                raise McpLost(f"{self._who} was lost in the middle of the call: {why}") from error
+                why, origin = self.why or "the connection has ended", origin_of(self._server.name)
+                said = fence(self.said, origin) if self.said else ""
+                lost = f"{self._who} was lost in the middle of the call: {why}"
+                raise McpLost(lost, said, origin if said else "") from error
             if _is_session_over(error):
                 self.retire()
                 raise SessionOver(f"{self._who} has ended the session, and nothing was called") from error

@@ -8,6 +8,7 @@ somebody waits for; and a tool reaches the SDK as its name and parameters, with 
 
 import json
 import logging
+import re
 from collections.abc import Callable
 from itertools import islice
 from types import TracebackType
@@ -17,6 +18,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
+from ...errors import McpDown
 from ...readings.visible import in_one_line
 from .definitions import definition_of
 from .limits import MOST_ITEMS, MOST_TOOLS
@@ -69,6 +71,7 @@ class GuardedStream:
         self.heard_at = self._now()
         self.ended = anyio.Event()
         self.why = ""
+        self.said = ""  # the last that a server which has ended said of it
 
     async def receive(self) -> SessionMessage | Exception:
         try:
@@ -99,6 +102,9 @@ class GuardedStream:
 
     def _passed(self, item: Any) -> SessionMessage | None:
         """What the SDK is to hear of it."""
+        if isinstance(item, McpDown) and not self.why:
+            self.why = re.sub(f"^the MCP server {re.escape(self._server)} ", "it ", item.message)
+            self.said = item.said
         if self.why or not isinstance(item, SessionMessage):
             self._note_nonsense(item)
             return None

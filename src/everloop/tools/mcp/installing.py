@@ -27,6 +27,7 @@ from .programs import located
 _SECONDS = 900.0
 _LONGEST = 300
 _LAST = 12  # lines of what was said that an error quotes
+_MISSING = dict.fromkeys(("npm", "pip"), "See that the package is called so, and that its registry can be reached. ")
 
 Tell = Callable[[str], None]
 
@@ -179,7 +180,7 @@ async def _run(name: str, argv: Sequence[str], folder: Path, tell: Tell) -> None
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     if code:
-        raise ToolError(f"{name} failed:\n" + "\n".join(said))
+        raise ToolError(f"{name} failed. {_MISSING.get(name, '')}The last that it said:\n" + "\n".join(said))
 
 
 def _read_json(path: Path) -> Any:

@@ -126,7 +126,7 @@ class Keeper:
         waits_for = self._task if self._ready.done() and self._is_lost else self._ready
         await asyncio.wait({waits_for}, timeout=max(call.left, 0))
         if not waits_for.done():
-            raise self._down(f"it did not start, or did not answer, within {call.seconds:g} s")
+            raise self._silent(call.seconds)
         if not self._ready.done() or self._is_lost:
             return None
         return self._ready.result()
@@ -151,7 +151,7 @@ class Keeper:
 
     async def _kept_open(self, ready: "asyncio.Future[McpConnection | McpDown]") -> McpDown | None:
         """Why it has ended; None: because it was to."""
-        why = ""
+        why = said = ""
         self._scope = anyio.CancelScope(deadline=anyio.current_time() + self._server.seconds)
         try:
             with self._scope:
@@ -163,23 +163,23 @@ class Keeper:
                         ready.set_result(connection)
                         await self._hold(connection)
                 finally:
-                    why = connection.why
+                    why, said = connection.why, connection.said
         # The border to the SDK and to a stranger: what is said there can make anything fail.
         except (Exception, BaseExceptionGroup) as error:
             return self._read(_leaf(error), why)
-        return None if self._is_over else self._why_ended(why, was_open=ready.done())
+        return None if self._is_over else self._why_ended(why, said, was_open=ready.done())
 
     def _connection(self) -> McpConnection:
         """Raises McpDown."""
         wire = self._upkeep.wires.open(self._server)
         return McpConnection(self._server, wire, self._questions, on_offer=self._tell, mode=self._mode)
 
-    def _why_ended(self, why: str, was_open: bool) -> McpDown | None:
+    def _why_ended(self, why: str, said: str, was_open: bool) -> McpDown | None:
         if was_open:
-            return self._down(why) if why else None
+            return self._down(why, said) if why else None
         # Some older servers say nothing at all to what they do not know, as the newer handshake is to them.
         self._mode = "legacy" if self._mode == "auto" else "auto"
-        return self._down(f"it did not start, or did not answer, within {self._server.seconds:g} s")
+        return self._silent(self._server.seconds)
 
     async def _hold(self, connection: McpConnection) -> None:
         """Until it is lost, or idle."""
@@ -245,8 +245,13 @@ class Keeper:
             before.restarts if restarts is None else restarts,
         )
 
-    def _down(self, why: str) -> McpDown:
-        return McpDown(f"the MCP server {self._server.name} cannot be used now: {why}")
+    def _silent(self, seconds: float) -> McpDown:
+        """What it says elsewhere may tell why, as that it waits for something, or listens at a port."""
+        said = self._upkeep.wires.last_said(self._server)
+        return self._down(f"it did not start, or did not answer, within {seconds:g} s", said)
+
+    def _down(self, why: str, said: str = "") -> McpDown:
+        return McpDown(f"the MCP server {self._server.name} cannot be used now: {why}", said)
 
 
 def _leaf(error: BaseException) -> BaseException:

@@ -5,6 +5,7 @@ What the system has is seen there anyway. A program that lies elsewhere brings a
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ _HINTS = {
     **dict.fromkeys(("python", "python3"), "Install Python"),
     **dict.fromkeys(("docker", "podman"), "Install it, and set sandbox = false for this server"),
 }
+_ADDRESS = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+|(?::\d+)?/.*)")
 _SHEBANG = 256
 
 
@@ -33,24 +35,48 @@ class Program(Struct, frozen=True):
     path: str = PATH
 
 
-def find_program(command: Sequence[str], search: str) -> Program:
-    """The program of a command, looked for in `search` as a shell does. Raises McpDown."""
+def find_program(command: Sequence[str], search: str, confined: bool = True) -> Program:
+    """The program of a command, looked for in `search` as a shell does; one that is `confined` has to run where nothing
+    else of its owner's is. Raises McpDown."""
     name, *args = command
-    found = located(name, search)
-    chain = [found, *_interpreters(found, search)]
+    found = located(name, search, confined)
+    chain = [found, *_interpreters(found, search, confined)]
     scripts = [word for word in args if os.path.isabs(word) and os.path.isfile(word)][:1]
     readable = dict.fromkeys(folder for path in (*chain, *scripts) for folder in _needed_by(path))
     folders = dict.fromkeys(os.path.dirname(path) for path in chain if not _of_the_system(path))
     return Program((found, *args), tuple(readable), ":".join((*folders, PATH)))
 
 
-def located(name: str, search: str) -> str:
+def located(name: str, search: str, confined: bool = False) -> str:
     """The path of a program. Raises McpDown."""
     found = shutil.which(name, path=f"{search}:{PATH}")
     if not found:
-        raise McpDown(f"command not found: {name}. {_HINTS.get(name, 'Install it, or write its whole path')}.")
+        raise McpDown(f"command not found: {name}. {_hint(name)}.")
     found = os.path.abspath(found)
+    if confined and (manager := _version_manager(found)):
+        raise McpDown(
+            f"{found} only stands in for a program, and cannot find it in the sandbox. Write the path that `{manager} "
+            f"which {os.path.basename(name)}` tells, or put its folder first in PATH."
+        )
     return found if _of_the_system(found) else _plain(found)
+
+
+def _hint(name: str) -> str:
+    if " " in name:
+        return "Write its words apart, and not in one pair of quotes"
+    if _ADDRESS.fullmatch(name):
+        return "If it is an address, it begins with https:// or http://"
+    if os.path.isfile(name):
+        return "It is a file that cannot be run: chmod +x makes it a program"
+    return _HINTS.get(name, "Install it, or write its whole path")
+
+
+def _version_manager(path: str) -> str:
+    """Whose stand-in (shim) this is: pyenv, nodenv, asdf, mise, volta; "" if it is a program."""
+    folder = Path(path).parent
+    if folder.name == "shims":
+        return folder.parent.name.lstrip(".")
+    return "volta" if os.path.basename(os.path.realpath(path)) == "volta-shim" else ""
 
 
 def _plain(path: str) -> str:
@@ -63,7 +89,7 @@ def _plain(path: str) -> str:
         path = os.path.join(os.path.dirname(path), os.readlink(path))
 
 
-def _interpreters(path: str, search: str) -> Iterator[str]:
+def _interpreters(path: str, search: str, confined: bool) -> Iterator[str]:
     """What runs a script, by its first line."""
     with open(path, "rb") as file:
         line = file.read(_SHEBANG).split(b"\n")[0]
@@ -73,7 +99,7 @@ def _interpreters(path: str, search: str) -> Iterator[str]:
     if words and os.path.basename(words[0]) == "env":
         words = words[1:]
     if words:
-        yield located(words[0], search)
+        yield located(words[0], search, confined)
 
 
 def _needed_by(path: str) -> Iterator[Path]:

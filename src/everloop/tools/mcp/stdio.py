@@ -72,11 +72,13 @@ class StdioWires:
         self._home = home
         self._servers = servers
         self._workspace = workspace
+        self._errors: dict[str, ErrorTail] = {}
 
     @asynccontextmanager
     async def open(self, server: McpServer) -> AsyncIterator[tuple[Incoming, Outgoing]]:
         """The streams of the SDK to a server that has been started. Raises McpDown, also for a failure of whoever
         uses them when the server has ended by then."""
+        self._errors.pop(server.name, None)  # what an earlier one said is no word of this one
         async with AsyncExitStack() as stack:
             try:
                 way = await self._way(server)
@@ -84,7 +86,11 @@ class StdioWires:
                 process = await stack.enter_async_context(self._servers.open(job, way))
             except (ToolError, OSError) as error:
                 raise McpDown(f"the MCP server {server.name} cannot be started: {error}") from error
-            yield await stack.enter_async_context(_Wire(server, process, job.limits).open())
+            errors = self._errors[server.name] = ErrorTail(server.name, _hidden(server))
+            yield await stack.enter_async_context(_Wire(server, process, errors, job.limits).open())
+
+    def last_said(self, server: McpServer) -> str:
+        return self._errors[server.name].last() if server.name in self._errors else ""
 
     async def _way(self, server: McpServer) -> Confinement:
         """Raises ToolError."""
@@ -106,7 +112,7 @@ class StdioWires:
         command = offline_command(server.command, folder, server.package, server.sandbox)
         if server.workspace:
             command = _in_workspace(command, self._workspace)
-        program = find_program(command, os.environ.get("PATH", ""))
+        program = find_program(command, os.environ.get("PATH", ""), server.sandbox)
         package = (folder / "package",) if (folder / "package").is_dir() else ()
         view = CommandView(
             workspace=data,
@@ -146,11 +152,11 @@ def _hidden(server: McpServer) -> dict[str, str]:
 class _Wire:
     """One connection: carries messages between the SDK and the pipes of a process."""
 
-    def __init__(self, server: McpServer, process: ServerProcess, limits: CommandLimits) -> None:
+    def __init__(self, server: McpServer, process: ServerProcess, errors: ErrorTail, limits: CommandLimits) -> None:
         self._server = server
         self._limits = limits
         self._process = process
-        self._errors = ErrorTail(server.name, _hidden(server))
+        self._errors = errors
         self._junk = 0
         self._is_leaving = False
         self._down: McpDown | None = None  # how it ended, if nobody has told it to
