@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import zipfile
@@ -22,6 +23,7 @@ from everloop.moving import elements as reading
 from everloop.moving.chatgpt import INSTRUCTED, OF_GPTS, OTHER, ChatGptExport
 from everloop.moving.claude import ClaudeExport, conversation_of
 from everloop.moving.elements import elements
+from everloop.moving.export import LARGEST_LIST
 from everloop.moving.homes import read_text
 from everloop.moving.json5 import loads
 from everloop.moving.nanobot import NanobotHome, own_lines
@@ -313,6 +315,28 @@ def test_an_archive_that_is_none_or_holds_nothing_is_refused_with_a_sentence(tmp
     for home in (NanobotHome, OpenClawHome):
         with pytest.raises(EverloopError):
             home(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_an_archive_that_lists_more_names_than_memory_should_hold_is_refused(tmp_path: Path, large: bool):
+    size = LARGEST_LIST + 1
+    record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, 1, 1, size, 0)
+    teller = b"PK\x06\x07" + struct.pack("<IQI", 0, size, 1)
+    last = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 0xFFFFFFFF if large else size, 0, 0)
+    with open(tmp_path / "export.zip", "wb") as file:
+        file.seek(size)
+        file.write((record + teller if large else b"") + last)
+    with pytest.raises(EverloopError, match=r"lists more files than an export has \(50 MB of names\)"):
+        ChatGptExport(tmp_path / "export.zip")
+
+
+def test_a_large_archive_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as export:
+        export.writestr("conversations.json", "[]")
+        export.writestr("user.json", "{}")
+    assert b"PK\x06\x07" in (tmp_path / "export.zip").read_bytes()
+    assert list(ChatGptExport(tmp_path / "export.zip").conversations()) == []
 
 
 @pytest.mark.parametrize("way", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

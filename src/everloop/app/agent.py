@@ -115,12 +115,12 @@ class Agent(HeldHouse):
         The last event is named `answer` and holds what `ask` would return. `approval_asked`, which comes only where
         somebody is there (`attended`), lists what `decide` is to decide. What an admin or the owner allows ahead for
         this one message (`preapproved`) is not asked. A question that waits in the session is withdrawn by what is
-        said, unless it `withdraws` none: then it waits until that is answered. Parts `beside` the text stand before it,
+        said, unless it `withdraws` none: then it waits until that is answered. Parts `beside` the text stand after it,
         each with whose words it holds. Raises what `ask` raises.
         """
         inbound = spoken(text, session, event, author, **how)
         if beside and isinstance(letter := inbound.letter, Said):
-            inbound = structs.replace(inbound, letter=structs.replace(letter, parts=(*beside, *letter.parts)))
+            inbound = structs.replace(inbound, letter=structs.replace(letter, parts=(*letter.parts, *beside)))
         if files:
             inbound = await self._enclose(inbound, files)
         async with aclosing(self.watch(inbound)) as events:

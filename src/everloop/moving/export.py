@@ -12,6 +12,9 @@ from typing import IO
 from ..errors import EverloopError
 
 MOST_NAMES = 200_000
+LARGEST_LIST = 50_000_000  # bytes of an archive's list of files, which is read whole: a few hundred thousand names
+_LARGE, _TELLER = 56, 20  # bytes of the record of a large archive, and of the one that tells where it lies
+_LONGEST_END = 22 + 65_535 + _LARGE + _TELLER  # with a comment
 # What a damaged archive comes to, by the way in which it was packed.
 _BROKEN = (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error, lzma.LZMAError)
 
@@ -31,6 +34,11 @@ class Export:
             elif not path.is_file():  # a pipe would be waited for
                 raise EverloopError(f"there is no file or folder {path}")
             elif zipfile.is_zipfile(path):
+                if (size := _size_of_list(path)) > LARGEST_LIST:
+                    raise EverloopError(
+                        f"{path} lists more files than an export has ({size / 1e6:,.0f} MB of names): unpack it first, "
+                        "if you know who made it"
+                    )
                 self._zip = zipfile.ZipFile(path)
                 names = [info.filename for info in self._zip.infolist()[:MOST_NAMES] if not info.is_dir()]
                 self._places = {PurePosixPath(name).name: name for name in names}
@@ -77,3 +85,23 @@ class Export:
         except EverloopError:  # of one file among many, which is told as missing
             return None
         return data if len(data) <= most else None
+
+
+def _size_of_list(path: Path) -> int:
+    """How long a ZIP says that its list of files is: in its last record, or in that of a large archive, which lies
+    before the record that tells where it lies, or where that tells."""
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _LONGEST_END))
+        end = file.read()
+        at = end.rfind(b"PK\x05\x06")
+        teller = end[max(0, at - _TELLER) : max(0, at)]
+        if not teller.startswith(b"PK\x06\x07"):
+            return _number(end[at:], 12, 4)
+        file.seek(min(_number(teller, 8, 8), size))
+        told = file.read(_LARGE)
+    return max(_number(told, 40, 8), _number(end[max(0, at - _TELLER - _LARGE) :], 40, 8))
+
+
+def _number(record: bytes, at: int, size: int) -> int:
+    return int.from_bytes(record[at : at + size], "little")
