@@ -849,6 +849,7 @@ RACES: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
     "grep from above": lambda turn: ("grep", {"pattern": CANARY, "files_only": True}),
 }  # fmt: skip
 NEVER_REFUSED = {"find_files from above", "grep from above"}  # a link is passed by
+ONE_ANSWER = {"edit_file", *NEVER_REFUSED}  # this edit finds nothing inside
 TIMES, TIMES_OF_GREP = in_full((2000, 30), (200, 5))
 
 
@@ -882,7 +883,7 @@ class TestRace:
         answers = set()
         told = 0
         with swapping(door):
-            for turn in range(2000):
+            for turn in range(100_000):  # on a busy machine whoever swaps may not have their turn for long
                 tool, args = RACES[name](turn)
                 try:
                     said = await tools[tool].run(args, CONTEXT)
@@ -890,10 +891,11 @@ class TestRace:
                     told += 1
                 except ToolError:
                     answers.add("refused")
-                if told >= times and ("refused" in answers or name in NEVER_REFUSED):
+                has_hit = ("refused" in answers or name in NEVER_REFUSED) and (len(answers) > 1 or name in ONE_ANSWER)
+                if has_hit and (told >= times or turn >= 2000):
                     break
         assert "refused" in answers or name in NEVER_REFUSED
-        assert len(answers) > 1 or name in {"edit_file", *NEVER_REFUSED}  # this edit finds nothing inside
+        assert len(answers) > 1 or name in ONE_ANSWER
         assert not any(CANARY in said or "deep/" in said for said in answers)
         assert snapshot(door.parent) == before
 
