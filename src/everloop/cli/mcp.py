@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[Any, Any, int]:
     terminal = Terminal(sys.stdout, sys.stderr)
     match arguments.word:
         case "serve":
-            return serve()
+            return serve(terminal)
         case "add":
             return mcp_add.add(arguments, mcp_add.table_of(arguments), terminal)
         case "import":

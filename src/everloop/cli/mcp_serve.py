@@ -11,6 +11,7 @@ from ..app.mcp_stdio import serve_mcp
 from ..errors import EverloopError
 from ..ports.audit import THE_PROGRAM, acting
 from ..settings import home_of
+from .terminal import Terminal
 
 LONGEST = 4_000_000  # bytes of one message
 NO_CLIENT = (
@@ -20,9 +21,9 @@ NO_CLIENT = (
 AT_TERMINAL = "A client starts this and speaks with it. Ctrl-C ends it."
 
 
-async def serve() -> int:
+async def serve(terminal: Terminal) -> int:
     """Until stdin ends. stdout is the protocol's: nothing else may be written there. Raises EverloopError."""
-    _check_stdin()
+    _check_stdin(terminal)
     out, sys.stdout = sys.stdout.buffer, sys.stderr
     acting.set(THE_PROGRAM)
 
@@ -33,10 +34,10 @@ async def serve() -> int:
     return 0
 
 
-def _check_stdin() -> None:
+def _check_stdin(terminal: Terminal) -> None:
     """The loop cannot wait for a file, or for nothing. Raises EverloopError."""
     if sys.stdin is not None and sys.stdin.isatty():
-        print(AT_TERMINAL, file=sys.stderr, flush=True)
+        terminal.tell(AT_TERMINAL)
         return
     mode = 0 if sys.stdin is None else os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
