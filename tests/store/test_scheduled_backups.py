@@ -62,7 +62,7 @@ async def test_one_is_made_at_once_and_the_oldest_go_but_what_others_have_put_th
 
 
 async def test_a_clock_that_was_ahead_puts_none_off_once_it_is_right(home: Home, tmp_path: Path):
-    store, now = await home.connect(), time.time()
+    store, now = await home.connect(), time.time() // 1  # jobs are due at whole milliseconds
     settings = Settings(backup=BackupSection(every="daily"))
     backups = Backups(tmp_path, store, lambda: settings, EncryptedVault(store, key_of(tmp_path, {})), MACHINE)
     followed = ScheduledBackups(backups, store, lambda: settings)

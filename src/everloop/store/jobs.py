@@ -5,6 +5,7 @@ letter, whoever is killed. On PostgreSQL locks are taken in the order job, sessi
 the latter waits for a job.
 """
 
+import math
 from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
@@ -86,7 +87,8 @@ class JobRows(Database):
     async def add_job(self, job: Job) -> bool:
         check_times(job)
         session, body = (str(job.letter.address), body_of(job.letter)) if job.letter else ("", job.payload)
-        values = (job.id, job.owner, job.kind, session, job.schedule, float(job.due), body)
+        due = math.floor(job.due * 1000) / 1000  # as SQLite tells the time: what is due now is due at once there, too
+        values = (job.id, job.owner, job.kind, session, job.schedule, due, body)
         return bool(await self._change(ADD, *values))
 
     async def jobs(self, owner: str) -> list[JobRow]:
