@@ -18,15 +18,10 @@ page: .venv/.run ## set up and serve the page, the APIs and channels
 # one core busy.
 PYTEST = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-# What tests keep is synced to a disk as everywhere, a hundred thousand times. In memory that takes no time, where there is
-# room (they leave some 3 GB); `make torture` and a test that is run alone have the disk.
-IN_MEMORY = [ "$$(df -B1G --output=avail /dev/shm 2>/dev/null | tail -n 1)" -ge 8 ] 2>/dev/null && mktemp -d /dev/shm/everloop.XXXXXX || mktemp -d
-
 test: lint ## set up and test everything, with lint and types
 	@.venv/bin/python -m compileall -q -j 2 src
 	@.venv/bin/mypy >.venv/types & types=$$!; \
-	place=$$($(IN_MEMORY)); trap 'rm -rf "$$place"' EXIT; trap 'exit 130' INT TERM; \
-	EVERLOOP_THOROUGH=1 $(PYTEST) --basetemp "$$place/t" --deselect tests/test_doors.py; tested=$$?; \
+	EVERLOOP_THOROUGH=1 $(PYTEST) --deselect tests/test_doors.py; tested=$$?; \
 	wait $$types || tested=1; cat .venv/types; exit $$tested
 
 check: lint ## lint, types, doors

@@ -159,6 +159,7 @@ async def test_a_pinned_conversation_stands_first_and_so_does_what_replaces_it(h
     old = await told(store, HELLO, ANSWERED, event="1")
     new = await told(store, HELLO, address=Address("test", "other"))
     await home.write(f"UPDATE entries SET at = 1 WHERE thread = '{old.thread}'")
+    await home.write(f"UPDATE threads SET created = 1 WHERE id = '{old.thread}'")
     assert [each.id for each in await store.conversations("owner")] == [new.thread, old.thread]
     assert await store.perform("owner", "", PinThread(old.thread))
     assert not await store.perform("ann", "", PinThread(old.thread))
