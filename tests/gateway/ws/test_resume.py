@@ -135,13 +135,18 @@ async def test_a_client_that_goes_by_the_frames_positions_has_seen_every_answer(
 
 
 class LateFeed:
-    def __init__(self, feed: Feed, heard: asyncio.Event) -> None:
-        self._feed, self._heard = feed, heard
+    """Sets `over` when whoever hears it is through with the end of a turn."""
+
+    def __init__(self, feed: Feed, heard: asyncio.Event, over: asyncio.Event) -> None:
+        self._feed, self._heard, self._over = feed, heard, over
+        self._events: Sequence[Event] | None = ()
 
     async def next_ones(self) -> Sequence[Event] | None:
-        events = await self._feed.next_ones()
+        if any(event.name == "thinking_finished" for event in self._events or ()):
+            self._over.set()
+        self._events = await self._feed.next_ones()
         await self._heard.wait()
-        return events
+        return self._events
 
 
 class Delayed:
@@ -151,6 +156,7 @@ class Delayed:
         self.agent = agent
         self.heard = asyncio.Event()
         self.heard.set()
+        self.over = asyncio.Event()
         self.gate = gate
         self.store = self
 
@@ -161,16 +167,13 @@ class Delayed:
     @contextmanager
     def events(self):
         with self.agent.events() as events:
-            yield LateFeed(events, self.heard)
+            yield LateFeed(events, self.heard, self.over)
 
     async def history(self, thread: str, after: int, limit: int):
         found = await self.agent.store.history(thread, after, limit)
-        with self.agent.events(thread) as events:
-            if not self.gate.is_set():
-                self.gate.set()
-                async for event in events:
-                    if event.name == "thinking_finished":
-                        break
+        if not self.gate.is_set():
+            self.gate.set()
+            await self.over.wait()
         return found
 
 
@@ -187,6 +190,11 @@ async def test_a_turn_that_ends_while_its_log_is_read_is_told_with_the_id_it_was
             async with door.socket() as wire:
                 await wire.send("resume", session="api:r")
                 frames = await wire.until("response")
+    client = Client()
+    for frame in frames:
+        client.take(frame)
+    read = [entry["text"] for entry in client.entries.values() if entry["kind"] == "model_said"]
+    assert [*client.whole.values(), *read] == ["half whole"]
     assert plain(frames)[-1] == ("response", "half whole")
     assert frames[-1]["id"] == "m1"
 

@@ -340,6 +340,12 @@ class ClientConnection:
             after = 0 if old else min(asked.after, row.head)
             head, answered = await self._read_on(session, row.id, after, last=True)
             asking = [each for each in await self._agent.approvals(session) if each.session == session]
+            while self._feed.has_missed(session, row.id, max(after, answered)):
+                before = head
+                head, later = await self._read_on(session, row.id, before, last=True)
+                answered = max(answered, later)
+                if head == before:
+                    break
             reading = ReadSoFar(head, max(after, answered), frozenset(each.id for each in asking))
             self._feed.has_read(row.id, reading)
             self._take_up(session, row.id, mine)

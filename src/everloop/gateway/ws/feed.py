@@ -139,6 +139,13 @@ class ClientFeed:
     def forget_held(self, session: str) -> None:
         self._held.pop(session, None)
 
+    def has_missed(self, session: str, thread: str, answered: int) -> bool:
+        """Whether an answer has ended while the log was read up to that one: its draft may be gone, and its entry came
+        too late."""
+        held = self._held.get(session, ())
+        ended = [each for each in held if isinstance(each, AnswerEnded) and each.kept and each.thread == thread]
+        return any(each.message >= answered for each in ended)
+
     def has_read(self, thread: str, reading: ReadSoFar) -> None:
         self._told[thread].read = reading
 
