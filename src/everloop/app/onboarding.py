@@ -15,7 +15,7 @@ from ..core.people import OWNER, Role
 from ..errors import EverloopError, HomeError, HostFailed
 from ..gateway.access.credentials import set_password
 from ..providers.choose import EMBEDDED
-from ..providers.keys import Keys, checked_key, keyed_host, notes_on
+from ..providers.keys import Keys, checked_key, key_setting, keyed_host, notes_on
 from ..providers.offered import OfferedProvider, offered
 from ..runtime.budgets import BudgetControl
 from ..settings import home_of, load, workspace_of
@@ -36,7 +36,6 @@ from .trial import Show, TriedOut, trials_of
 from .workspaces import check_workspace
 
 AUTO = "auto"
-OTHER_KEYS = {"settings": "providers.{name}.api_key", "file": "providers.{name}.api_key_file"}
 
 __all__ = [
     "AUTO",
@@ -206,8 +205,7 @@ async def _with_key(pick: ModelPick, changes: Mapping[str, Any], home: Path) -> 
 
 
 def _other_key(name: str, where: str) -> str:
-    if where in OTHER_KEYS:
-        setting = OTHER_KEYS[where].format(name=name)
+    if setting := key_setting(name, where):
         return f"another key comes before the one in the vault: everloop config unset {setting}"
     return f"{where} comes before the key in the vault: unset {where}, also where each login sets it"
 

@@ -6,8 +6,9 @@ A gateway holds a lock on the file that says where it is, so that after a kill n
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from ..ports.house_status import RunningGateway
 from ..settings import Settings
@@ -33,7 +34,7 @@ def listening_at(home: Path, url: str) -> Iterator[None]:
 def running_gateway(home: Path) -> RunningGateway:
     """The one that began last, on this machine."""
     try:
-        with (home / FILE).open(errors="replace") as file:
+        with _opened(home / FILE) as file:
             url, _, pid = file.read().partition("\n")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -49,8 +50,13 @@ def page_address(home: Path, settings: Settings) -> str:
     place = settings.gateway
     if place.allowed_hosts:
         return f"https://{place.allowed_hosts[0]}"
-    try:
-        return (home / FILE).read_text(errors="replace").partition("\n")[0]
-    except FileNotFoundError:
-        host = f"[{place.host}]" if ":" in place.host else place.host
-        return f"{'https' if place.tls_cert else 'http'}://{host}:{place.port}"
+    with suppress(FileNotFoundError), _opened(home / FILE) as file:
+        if url := file.read().partition("\n")[0]:
+            return url
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return f"{'https' if place.tls_cert else 'http'}://{host}:{place.port}"
+
+
+def _opened(path: Path) -> TextIO:
+    """To be read, without waiting for a writer where somebody has put a pipe."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), errors="replace")

@@ -43,6 +43,12 @@ class FoundKey(str):
         return f"FoundKey(…, {self.where!r})"
 
 
+def key_setting(name: str, where: str) -> str:
+    """The setting of a provider that gives a key found there; nothing if none does."""
+    given = {"settings": "api_key", "file": "api_key_file"}.get(where)
+    return f"providers.{name}.{given}" if given else ""
+
+
 class Keys:
     def __init__(
         self,

@@ -8,14 +8,13 @@ from ...ports import Vault
 from ...providers.logins import NAMES, kept_as
 from ...providers.logins.tokens import has_run_out
 
-RUN_OUT = "The login to {name} has run out, and is renewed with the next message."
-
 
 class OnlookersVault:
-    """A vault that can be read alone."""
+    """A vault that can be read alone. `run_out` names the logins that it has refused."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
+        self.run_out: set[str] = set()
         self.set, self.forget = vault.set, vault.forget
         self.names, self.kept = vault.names, vault.kept
 
@@ -24,5 +23,6 @@ class OnlookersVault:
         value = await self._vault.get(name)
         for login in NAMES:
             if value and name == kept_as(login) and has_run_out(value, time.time()):
-                raise KeyRefused(RUN_OUT.format(name=login))
+                self.run_out.add(login)
+                raise KeyRefused(f"The login to {login} has run out, and is renewed with the next message.")
         return value

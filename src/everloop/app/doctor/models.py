@@ -12,6 +12,7 @@ from ...errors import EverloopError, ModelMissing, ProviderError
 from ...gateway.transport.listen import is_loopback
 from ...ports.doctor import Diagnosis
 from ...providers.choose import EMBEDDED
+from ...providers.keys import key_setting
 from ...providers.models import ResolvedModel
 from ...settings import Settings
 from ..models import ModelLibrary, open_models
@@ -19,17 +20,17 @@ from ..presets import Presets
 from ..survey import HostRow, Use, find_hosts, find_use, find_uses
 from ..trial import trials_of
 from .check import Check, Patient, advice, broken, fine, found_or_fine, skipped
-from .logins import RUN_OUT, OnlookersVault
+from .logins import OnlookersVault
 
 KEYS = "everloop models key set {name} keeps another; everloop models shows all hosts"
 
 
 @asynccontextmanager
-async def library_of(patient: Patient) -> AsyncIterator[ModelLibrary]:
+async def library_of(patient: Patient, vault: OnlookersVault | None = None) -> AsyncIterator[ModelLibrary]:
     assert patient.settings is not None
     settings = replace(patient.settings, net=replace(patient.settings.net, record=""))  # nothing is written down
     async with AsyncExitStack() as stack:
-        yield await open_models(patient.home, settings, OnlookersVault(patient.house.vault), stack)
+        yield await open_models(patient.home, settings, vault or OnlookersVault(patient.house.vault), stack)
 
 
 async def look_at_uses(patient: Patient) -> Sequence[Diagnosis]:
@@ -76,10 +77,11 @@ def _missing(use: Use) -> Diagnosis:
 
 
 async def look_at_hosts(patient: Patient) -> Sequence[Diagnosis]:
-    async with library_of(patient) as library:
+    vault = OnlookersVault(patient.house.vault)
+    async with library_of(patient, vault) as library:
         uses = await find_uses(library)
         rows = await find_hosts(library, uses, everything=False)
-    waiting = [row for row in rows if row.why == RUN_OUT.format(name=row.name)]
+    waiting = [row for row in rows if row.name in vault.run_out]
     found = [_refused(row) for row in rows if row.state != "reachable" and row not in waiting]
     reached = ", ".join(f"{row.name} ({row.models} models)" for row in rows if row.state == "reachable")
     if not rows:
@@ -104,8 +106,7 @@ def _other_key(row: HostRow) -> str:
         return f"everloop models login {row.name} logs in anew; everloop models shows all hosts"
     if row.key in ("vault", "none", "no key needed"):
         return KEYS.format(name=row.name)
-    place = {"settings": f"providers.{row.name}.api_key", "file": f"providers.{row.name}.api_key_file"}
-    first = place.get(row.key, row.key)
+    first = key_setting(row.name, row.key) or row.key
     return (
         f"It is that of {first}: put another there, or take it out and keep one by everloop models key set {row.name}"
     )
@@ -184,13 +185,14 @@ async def _measured(model: ResolvedModel) -> int | None:
 async def try_answer(patient: Patient) -> Sequence[Diagnosis]:
     if not patient.live:
         return skipped("a model is asked for an answer with --live, as that may cost something")
-    async with library_of(patient) as library:
+    vault = OnlookersVault(patient.house.vault)
+    async with library_of(patient, vault) as library:
         try:
             trials = await trials_of("", Presets(library.settings, library.models), library.models)
             tried = [await run(lambda _: None) for run in trials.run]
         except EverloopError as error:
             return [broken(f"the model does not answer: {error}", "everloop models test shows more")]
-    if any(each.why.startswith(RUN_OUT.partition("{")[0]) for each in tried):
+    if vault.run_out:
         return skipped(f"{trials.model} is not asked: its login has run out, and is renewed with the next message")
     found = [
         broken(f"{trials.model} failed at the {each.name}: {each.why}", "Choose another model; everloop models test")
