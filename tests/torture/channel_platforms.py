@@ -157,7 +157,9 @@ class OnMatrix(TorturedPlatform):
         await someone.say(room, text)
 
     def seen(self) -> Counter[str]:
-        return Counter(text for someone, room, bot in self.chats for text in someone.shown(room, bot))
+        """Without drafts of which nothing has become: one that comes late is left by who is killed before it is taken
+        away, and may be whole."""
+        return Counter(text for someone, room, bot in self.chats for text in someone.shown(room, bot, drafts=False))
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 import nio
 
+from everloop.channels.matrix.drafts import DRAFT
 from tests.channels.matrix.synapse import Account, Synapse
 
 PATIENCE = 60.0
@@ -61,20 +62,20 @@ class Somebody:
         wanted = [e for where, e in self.events if where == room and e["sender"] == by]
         return [event["content"] for event in wanted if event["type"] == "m.room.message"]
 
-    def shown(self, room: str, by: str) -> list[str]:
+    def shown(self, room: str, by: str, *, drafts: bool = True) -> list[str]:
         """What a client shows of it: edits in place, without what was taken back."""
-        texts: dict[str, str] = {}
+        shown: dict[str, dict[str, Any]] = {}
         for where, event in self.events:
             if where != room or event["sender"] != by:
                 continue
             content, related = event["content"], event["content"].get("m.relates_to", {})
             if event["type"] == "m.room.redaction":
-                texts.pop(content.get("redacts") or event["redacts"], None)
+                shown.pop(content.get("redacts") or event["redacts"], None)
             elif event["type"] == "m.room.message" and related.get("rel_type") == "m.replace":
-                texts[related["event_id"]] = content["m.new_content"]["body"]
+                shown[related["event_id"]] = content["m.new_content"]
             elif event["type"] == "m.room.message" and content:
-                texts[event["event_id"]] = content["body"]
-        return [*texts.values()]
+                shown[event["event_id"]] = content
+        return [content["body"] for content in shown.values() if drafts or DRAFT not in content]
 
     async def answers(self, room: str, by: str, count: int) -> list[str]:
         return await self.until(lambda me: len(me.shown(room, by)) >= count and me.shown(room, by))
