@@ -21,7 +21,7 @@ from everloop.backup.pack import Pack
 from everloop.backup.tar import LONGEST_HEADER
 from everloop.backup.unpack import open_backup
 from everloop.errors import BackupDamaged, BackupError, EverloopError, HomeError
-from everloop.files import room
+from everloop.files import disk_space
 from everloop.ports.audit import hash_of
 from everloop.ports.backup import HeldBack
 from everloop.store import schema
@@ -91,8 +91,8 @@ def test_what_is_little_by_itself_fills_no_disk_either(kind: str, tmp_path: Path
         for number in range(30):
             LITTLE[kind](taker, str(number))
 
-    monkeypatch.setattr(room, "LOOK", 100_000)
-    monkeypatch.setattr(room, "SPARE", 10**18)
+    monkeypatch.setattr(disk_space, "LOOK", 100_000)
+    monkeypatch.setattr(disk_space, "SPARE", 10**18)
     with HomeTaker(tmp_path, lambda: False) as taker, pytest.raises(HomeError, match="more to come than there is room"):
         take_many(taker)
 

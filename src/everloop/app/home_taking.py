@@ -12,7 +12,7 @@ import msgspec
 
 from ..backup.manifest import About, Member, leads_into
 from ..errors import BackupDamaged, HomeError
-from ..files.room import ENTRY, Room
+from ..files.disk_space import ENTRY, DiskSpace
 from ..ports.failpoint import reach
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -25,7 +25,7 @@ class HomeTaker:
     def __init__(self, home: Path, is_stopped: Callable[[], bool]) -> None:
         self._home = home
         self._is_stopped = is_stopped
-        self._room = Room(home)
+        self._room = DiskSpace(home)
         self._links = tempfile.TemporaryFile(dir=home)  # noqa: SIM115 (`__exit__` closes it); there may be millions
 
     def __enter__(self) -> Self:

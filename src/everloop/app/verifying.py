@@ -9,7 +9,7 @@ from typing import IO
 from ..backup.manifest import DATABASE, About, Member
 from ..backup.unpack import Unpacked, is_sealed_file, read_backup
 from ..errors import BackupDamaged, BackupError, StoreNewer
-from ..files.room import Room
+from ..files.disk_space import DiskSpace
 from ..store import schema
 from ..store.copying import counts_in, schema_in
 from .home_folders import FOLDERS
@@ -59,7 +59,7 @@ class _DatabaseOnly:
 
     def __init__(self, database: IO[bytes], place: Path) -> None:
         self._database = database
-        self._room = Room(place)
+        self._room = DiskSpace(place)
         self.has_found = False
 
     def begin(self, about: About) -> None: ...

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from ..errors import HomeError
 from ..ports import HomeFile
-from .room import ENTRY, Room
+from .disk_space import ENTRY, DiskSpace
 
 _EARLIEST, _LATEST = datetime(1980, 1, 1, tzinfo=UTC), datetime(2107, 12, 31, tzinfo=UTC)  # that a zip can say
 
@@ -43,7 +43,7 @@ async def zipped(files: AsyncIterator[HomeFile], now: float) -> AsyncGenerator[b
 async def write_zip(files: AsyncIterator[HomeFile], path: Path, now: float) -> None:
     """A new file, whole or not at all. Raises HomeError."""
     try:
-        await _write(path, zipped(files, now), Room(path.parent))
+        await _write(path, zipped(files, now), DiskSpace(path.parent))
     except OSError as error:
         raise HomeError(f"{path} cannot be written ({error.strerror}): name another file") from error
 
@@ -52,7 +52,7 @@ async def write_folder(files: AsyncIterator[HomeFile], folder: Path) -> None:
     """A folder that is new, or empty: with all of it, or empty again. Raises HomeError."""
     try:
         await asyncio.to_thread(_make, folder)
-        room = Room(folder)
+        room = DiskSpace(folder)
         with _emptied_unless_whole(folder):
             async for file in files:
                 if file.pieces is not None:
@@ -61,7 +61,7 @@ async def write_folder(files: AsyncIterator[HomeFile], folder: Path) -> None:
         raise HomeError(f"{folder} cannot be written ({error.strerror}): name another folder") from error
 
 
-async def _write(path: Path, pieces: AsyncIterator[bytes], room: Room) -> None:
+async def _write(path: Path, pieces: AsyncIterator[bytes], room: DiskSpace) -> None:
     target = await asyncio.to_thread(_new, path)
     try:
         room.take(ENTRY)

@@ -10,7 +10,7 @@ LOOK = 25_000_000
 ENTRY = 4096  # bytes that a name takes, of whatever is called so
 
 
-class Room:
+class DiskSpace:
     """On the disk of a folder. It does not matter whether much comes in one file or in many."""
 
     def __init__(self, folder: Path) -> None:
