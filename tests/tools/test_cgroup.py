@@ -76,7 +76,7 @@ async def see_gone(pid: int) -> None:
     except ProcessLookupError:
         return
     try:
-        assert (await asyncio.to_thread(select.select, [fd], [], [], 20))[0]
+        assert (await asyncio.to_thread(select.select, [fd], [], [], 60))[0]
     finally:
         os.close(fd)
 
@@ -262,6 +262,25 @@ class TestWhatWasLeft:
             assert os.path.exists(group.doors[0])
         groups.make().remove()
         assert not os.path.exists(group.doors[0])
+
+    def test_is_told_from_what_was_made_this_moment(self) -> None:
+        """Which has no lock yet when another process sweeps: it is made again then."""
+        groups = groups_or_skip()
+        parent, sweeper = os.getpid(), os.fork()
+        if not sweeper:
+            try:
+                while os.getppid() == parent:
+                    groups.sweep()
+            finally:
+                os._exit(0)
+        try:
+            for _ in range(100):
+                group = groups.make()
+                assert all(map(os.path.exists, group.doors))
+                groups.remove(group)
+        finally:
+            os.kill(sweeper, signal.SIGKILL)
+            os.waitpid(sweeper, 0)
 
 
 class waiting_in:

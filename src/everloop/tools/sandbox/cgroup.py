@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _MARK = "everloop-"
 _OF_THE_SANDBOX = 4  # processes
 CONTROLLERS = ("memory", "pids")
+_ATTEMPTS = 10
 
 # What is written where, of the memory in bytes and the number of tasks. Without the first of each there is no group;
 # where one of the others is missing, the kernel has no swap, or none of what it bounds.
@@ -121,6 +122,12 @@ class Groups:
     def make(self) -> Cgroup:
         """Raises OSError."""
         self._left = [group for group in self._left if not group.remove()]
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(FileNotFoundError):  # somebody who sweeps was there before its lock
+                return self._new()
+        return self._new()
+
+    def _new(self) -> Cgroup:
         self._made += 1
         name = f"{_MARK}{os.getpid()}-{self._made}-{os.urandom(4).hex()}"
         return Cgroup(self.version, {controller: f"{base}/{name}" for controller, base in self._bases.items()})
