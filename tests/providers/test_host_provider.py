@@ -228,12 +228,12 @@ async def test_a_host_that_hangs_up_after_its_last_word_has_answered(talk):
 
 async def test_a_host_that_does_not_hang_up_after_its_last_word_has_answered(talk):
     assert await talk.ask(stream(HEL + LO + STOP + DONE, then=never)) == HELLO
-    assert await talk.ask(stream(HEL + LO + STOP, then=never), seconds=0.05) == HELLO
+    assert await talk.ask(stream(HEL + LO + STOP, then=never), seconds=0.5) == HELLO
 
 
 async def test_a_silent_host_is_too_slow(talk):
     with pytest.raises(HostTimeout):
-        await talk.ask(never, never, seconds=0.05, attempts=2)
+        await talk.ask(never, never, seconds=0.5, attempts=2)
 
 
 async def test_a_page_that_is_no_model_has_failed(talk):
