@@ -74,15 +74,15 @@ async def test_a_server_tells_what_it_offers(tmp_path):
 
 @pytest.mark.parametrize("name", ["hang", "half", "hang_alive", "no_object"])
 async def test_of_a_call_that_is_never_answered_nobody_knows_whether_it_took_effect(tmp_path, name):
-    server = evil(tmp_path, tool(name), tool("echo"), seconds=1.5)
+    server = evil(tmp_path, tool(name), tool("echo"), seconds=3.0)  # in which it begins, too
     async with connections() as client:
         pins = await allowed(client, server)
         failed = await tried(client, server, pins[name])
-    assert (type(failed), str(failed)) == (McpLost, "the MCP server evil did not answer within 1.5 s")
+    assert (type(failed), str(failed)) == (McpLost, "the MCP server evil did not answer within 3 s")
 
 
 async def test_a_server_that_hangs_is_begun_anew_for_the_next_call(tmp_path):
-    wires, server = Processes(), evil(tmp_path, tool("hang"), tool("echo"), seconds=2.0)
+    wires, server = Processes(), evil(tmp_path, tool("hang"), tool("echo"), seconds=3.0)
     async with connections(wires, spread=lambda: 0.0) as client:
         pins = await allowed(client, server)
         await tried(client, server, pins["hang"])
@@ -473,7 +473,7 @@ async def test_what_runs_when_a_connection_is_ended_is_told_so(tmp_path):
 async def test_nothing_is_left_when_it_is_closed(tmp_path):
     before = asyncio.all_tasks()
     for name in ("echo", "hang_alive", "crash", "flood"):
-        server = evil(tmp_path, tool(name), seconds=3.0)
+        server = evil(tmp_path, tool(name), seconds=5.0)
         async with connections() as client:
             await tried(client, server, (await allowed(client, server))[name])
     assert asyncio.all_tasks() == before
@@ -534,10 +534,10 @@ async def test_what_nobody_answers_is_declined_and_told_with_the_result(tmp_path
 async def test_time_stands_still_while_a_person_is_asked(tmp_path):
     class Slow(Answers):
         async def ask_person(self, *asked: Any) -> dict[str, Any] | None:
-            await asyncio.sleep(2.5)
+            await asyncio.sleep(3.5)
             return await super().ask_person(*asked)
 
-    server = evil(tmp_path, tool("ask"), seconds=2.0)
+    server = evil(tmp_path, tool("ask"), seconds=3.0)
     async with connections(questions=Slow({"n": 1})) as client:
         result = await client.call(server, (await allowed(client, server))["ask"], FORM, CONTEXT)
     assert '"accept"' in result.text
@@ -596,7 +596,7 @@ async def test_what_a_server_logs_is_one_bounded_line_each_at_debug(tmp_path, ca
 
 
 async def test_a_server_that_stops_answering_lists_does_not_keep_its_callers(tmp_path):
-    server = evil(tmp_path, tool("flood_lists"), how="mute-after-listing", seconds=2.0)
+    server = evil(tmp_path, tool("flood_lists"), how="mute-after-listing", seconds=3.0)
     async with connections() as client:
         pins = await allowed(client, server)
         (tmp_path / "mute").touch()
