@@ -288,10 +288,14 @@ class TestAround:
         with world("bwrap", os.geteuid()) as place, listening(place.outside) as listeners:
             hosts = (f"127.0.0.1:{listeners.port('tcp')}",)
             commands = place.commands(outlet=Outlet(Proxy(hosts).serve))
-            curl = f"curl -sS -m 1 --noproxy '' http://{hosts[0]}/"
-            await commands.run(context(1), place.job("/bin/sh", "-c", curl, network=hosts))
+            curl = f"curl -sS --noproxy '' http://{hosts[0]}/"  # which nobody answers
+            asking = asyncio.create_task(commands.run(context(1), place.job("/bin/sh", "-c", curl, network=hosts)))
+            while not (heard := listeners.heard()) and not asking.done():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            await asyncio.wait({asking})
             await commands.close()
-            assert listeners.heard() == ["tcp"]
+            assert heard == ["tcp"]
 
     async def test_a_list_of_another_worker_is_not_in_reach(self, house: House) -> None:
         async with another(house, ("evil.example",)) as other:
