@@ -1,6 +1,5 @@
 """web_fetch and web_search, against servers on loopback that their owner permits here."""
 
-import asyncio
 import importlib.util
 import io
 import json
@@ -14,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 from PIL import Image
+from tests.ports import free_port
 
 from everloop.core.tool import Effect, ToolCall, problems_of
 from everloop.errors import LinkFailed, ToolError
@@ -282,15 +282,10 @@ class TestFetching:
         assert said == "10.0.0.1 belongs to a private network. Only the owner can permit it."
         await http.close()
 
-    async def test_a_host_that_is_away_is_a_sentence(self, fetch, unused_port):
+    async def test_a_host_that_is_away_is_a_sentence(self, fetch):
         with pytest.raises(LinkFailed) as caught:
-            await run(fetch, url=f"http://127.0.0.1:{unused_port}/")
+            await run(fetch, url=f"http://127.0.0.1:{free_port()}/")
         assert str(caught.value) == "127.0.0.1 cannot be reached: connection refused."
-
-    @pytest.fixture
-    async def unused_port(self) -> int:
-        async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
-            return server.sockets[0].getsockname()[1]
 
 
 class TestReading:
