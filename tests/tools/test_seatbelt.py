@@ -173,17 +173,22 @@ class TestEnding:
 
     async def test_its_time_ends_and_so_does_what_hangs_from_it(self, house: House) -> None:
         command = f"trap '' TERM HUP INT; setsid sleep {SLEEP} & sleep {SLEEP} & echo on; wait"
-        assert await house.run(command, CommandLimits(seconds=0.5)) == ("time", 137, "on\n")
-        assert processes_with(SLEEP) == []
+        seconds, ended = 0.5, ("", 0, "")
+        while not ended[2]:  # where the machine is busy, its time was over before it began
+            ended = await house.run(command, CommandLimits(seconds=seconds))
+            assert ended[:2] == ("time", 137)
+            assert processes_with(SLEEP) == []
+            seconds *= 4
+        assert ended[2] == "on\n"
 
     async def test_its_memory_is_watched(self, house: House) -> None:
         eat = "python3 -c 'import time; kept = [bytearray(10 << 20) for _ in range(30)]; time.sleep(60)' & wait"
-        status, _, said = await house.run(eat, CommandLimits(seconds=20, memory=200 << 20))
+        status, _, said = await house.run(eat, CommandLimits(seconds=60, memory=200 << 20))
         assert status == "memory" or "MemoryError" in said
 
     async def test_cancelling_a_call_ends_it(self, house: House) -> None:
         running = asyncio.create_task(house.run(f"echo on; sleep {SLEEP}"))
-        await asyncio.wait_for(house.heard.wait(), 20)
+        await asyncio.wait_for(house.heard.wait(), 60)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -191,7 +196,7 @@ class TestEnding:
 
     async def test_it_ends_with_the_runner(self, house: House) -> None:
         running = asyncio.create_task(house.run(f"echo $$; sleep {SLEEP} & wait"))
-        await asyncio.wait_for(house.heard.wait(), 20)
+        await asyncio.wait_for(house.heard.wait(), 60)
         (pid,) = [int(path.read_text()) for path in house.spool.glob("*/*/out.*")]
         os.kill(house.runner(), signal.SIGKILL)
         with pytest.raises(ToolError, match="has ended in the middle"):
