@@ -24,7 +24,7 @@ from everloop.tools.sandbox.runner import NAME
 from .sandbox_helpers import NOBODY, SYSTEM_PYTHON, World, context, run_once, world
 
 WAYS = ["bwrap", "landlock"]
-TIGHT = CommandLimits(seconds=60, memory=96 << 20, processes=60)
+TIGHT = CommandLimits(seconds=100, memory=96 << 20, processes=60)
 # Memory that is shared is bounded by nothing but the group: RLIMIT_DATA does not count it.
 HOARD = "import mmap; m = mmap.mmap(-1, 300 << 20); m[::4096] = bytes(76800); print('held')"
 
