@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -241,7 +242,8 @@ class TestSearching:
 def _children() -> set[str]:
     children: set[str] = set()
     for task in os.listdir("/proc/self/task"):
-        children.update(Path(f"/proc/self/task/{task}/children").read_text().split())
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that waited for a child ends with it
+            children.update(Path(f"/proc/self/task/{task}/children").read_text().split())
     return children
 
 
