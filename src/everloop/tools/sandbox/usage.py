@@ -82,13 +82,17 @@ def descendants(pid: int) -> list[int]:
 
 def _children(pid: int) -> list[int]:
     children: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                children += map(int, file.read().split())
-    except OSError:  # it is gone
-        pass
+    for task in _tasks(pid):
+        with suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as file:  # it may be gone, and others not
+            children += map(int, file.read().split())
     return children
+
+
+def _tasks(pid: int) -> list[str]:
+    try:
+        return os.listdir(f"/proc/{pid}/task")
+    except OSError:  # it is gone
+        return []
 
 
 def _in_tmpfs(root: str, path: str) -> int:
