@@ -76,7 +76,8 @@ async def test_who_is_not_there_to_be_asked_does_not_wait_for_what_another_is_as
 
 
 async def test_a_question_that_was_answered_elsewhere_is_not_among_the_unshown(house, act: Act):
-    model = ScriptedModel([CALL, Say("done")])
+    gate = asyncio.Event()
+    model = ScriptedModel([CALL, (Wait(gate), Say("done"))])
     async with house(model, tools=[act()]) as agent:
         asking = inbound_of("act", "api:default", attended=True)
         with agent.events() as events:
@@ -88,6 +89,7 @@ async def test_a_question_that_was_answered_elsewhere_is_not_among_the_unshown(h
         before = [each.approval for each in await agent.unshown("api:default")]
         await agent.decide(waiting.id, True)
         after = [each.approval for each in await agent.unshown("api:default")]
+        gate.set()
         await agent.finish("api:default")
         then = [each.text for each in await agent.unshown("api:default")]
     assert (before, after, then) == ([waiting.id], [], ["done"])

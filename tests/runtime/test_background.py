@@ -48,11 +48,9 @@ async def tasks_in(agent: everloop.Agent, session: str = CHAT) -> list[TaskRow]:
 
 
 async def until_over(agent: everloop.Agent, session: str = CHAT) -> None:
-    for _ in range(500):
-        if not any(task.is_open for task in await tasks_in(agent, session)):
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it is still worked at")
+    async with asyncio.timeout(60):
+        while any(task.is_open for task in await tasks_in(agent, session)):  # noqa: ASYNC110  the store knows
+            await asyncio.sleep(0.02)
 
 
 async def until_told(channel: RecordingChannel, text: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
+import everloop
 from everloop.core.people import Role
 from everloop.core.tool import Effect
 from everloop.errors import Fenced, StoreBroken, StoreError, StoreFull, StoreUnreachable
@@ -82,40 +83,68 @@ async def test_another_process_that_holds_the_write_lock_of_the_file_is_waited_f
     assert len(model.prompts) == 1
 
 
-async def test_a_lease_that_runs_out_ends_its_turn_however_long_the_store_takes(house):
+def let_leases_run_out(home: Path, thread: str) -> None:
+    """By the clock of the store, as those do by which we hold them."""
+    with closing(apsw.Connection(str(home / "everloop.db"))) as other:
+        other.set_busy_timeout(60_000)
+        other.execute("UPDATE threads SET expires = 0 WHERE id = ?", (thread,))
+
+
+async def left(agent: everloop.Agent, thread: str) -> None:
+    while agent._lanes.is_driving(thread):  # noqa: ASYNC110  nothing tells of it
+        await asyncio.sleep(0.01)
+
+
+async def test_a_lease_that_runs_out_ends_its_turn_however_long_the_store_takes(house, tmp_path: Path):
     """The renewal neither fails nor succeeds: after a while others may have the thread, and it is taken up again."""
     model = ScriptedModel([[Say("half"), Wait(asyncio.Event())], [Say("whole")]])
-    async with house(model, settings={"store": {"lease_seconds": 1}}) as agent:
+    async with house(model, settings={"store": {"lease_seconds": 120}}) as agent:
         asked = asyncio.Event()
 
         async def hang(leases: list[Lease]) -> Renewal:
             asked.set()
             return await asyncio.Future()
 
-        renew, agent.store.renew = agent.store.renew, hang
+        agent.store.renew = hang
         asking = asyncio.create_task(agent.ask("hi"))
+        await model.called(1)
+        thread = (await agent.store.session("api:default")).id
+        book = agent._lanes._lanes[thread].book
+        book.held_from -= 60  # by our clock it is time to renew
         await asked.wait()
-        await model.called(2)
-        agent.store.renew = renew
+        book.held_from -= 60  # and now it is too late for that
+        await left(agent, thread)
+        let_leases_run_out(tmp_path / "home", thread)
         assert (await asking).content == "whole"
         assert kinds(await entries(agent)).count("Resumed") == 1
 
 
-async def test_a_lease_that_cannot_be_renewed_costs_its_own_turn_alone(house):
+async def test_a_lease_that_cannot_be_renewed_costs_its_own_turn_alone(house, tmp_path: Path):
     """The row of one thread is locked by someone: it is neither kept nor lost, until its lease has run out."""
     gates = asyncio.Event(), asyncio.Event()
     waiting = {"stuck": [Wait(gates[0]), Say("never")], "free": [Wait(gates[1]), Say("free")]}
     model = ScriptedModel(lambda shown: waiting.pop(shown.asked, Say("again")))
-    async with house(model, settings={"store": {"lease_seconds": 1}}) as agent:
+    async with house(model, settings={"store": {"lease_seconds": 120}}) as agent:
         asking = {name: asyncio.create_task(agent.ask(name, f"api:{name}")) for name in ("stuck", "free")}
         await model.called(2)
-        stuck = (await agent.store.session("api:stuck")).id
-        renew = agent.store.renew
+        stuck, free = [(await agent.store.session(f"api:{name}")).id for name in ("stuck", "free")]
+        books = {thread: agent._lanes._lanes[thread].book for thread in (stuck, free)}
+        renew, renewed = agent.store.renew, asyncio.Event()
 
         async def skip(leases: list[Lease]) -> Renewal:
-            return await renew([lease for lease in leases if lease.thread != stuck])
+            renewal = await renew([lease for lease in leases if lease.thread != stuck])
+            if {lease.thread for lease in leases} == books.keys():
+                renewed.set()
+            return renewal
 
         agent.store.renew = skip
+        for book in books.values():
+            book.held_from -= 60  # by our clock it is time to renew
+        await renewed.wait()
+        for book in books.values():
+            book.held_from -= 60  # which is too late for the one that was not
+        await left(agent, stuck)
+        let_leases_run_out(tmp_path / "home", stuck)
         await model.called(3)
         agent.store.renew = renew
         gates[1].set()
@@ -136,11 +165,8 @@ async def test_a_lease_that_is_another_s_ends_its_turn_at_once(house, tmp_path: 
 
         agent.store.renew = lose
         agent._lanes._lanes[thread].book.held_from -= 10  # by our clock it is time to renew
-        while agent._lanes.is_driving(thread):  # noqa: ASYNC110  nothing tells of it
-            await asyncio.sleep(0.01)
-        with closing(apsw.Connection(str(tmp_path / "home" / "everloop.db"))) as other:
-            other.set_busy_timeout(10_000)
-            other.execute("UPDATE threads SET expires = 0")  # whoever had it is gone
+        await left(agent, thread)
+        let_leases_run_out(tmp_path / "home", thread)  # whoever had it is gone
         assert (await asking).content == "theirs"
 
 

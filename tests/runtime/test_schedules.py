@@ -452,6 +452,9 @@ async def test_what_a_command_has_written_into_files_that_stand_in_prompts_waits
             await say(agent, f"/cron add at 09:00 name=writer command: {WRITES}", "e2")
             simulated.clock.set(BEGAN + HOUR)
             await simulated.pass_until(lambda: "written" in simulated.sent)
+            # What it has left is judged once it was told.
+            while any(row.state == "working" for row in await agent.store.jobs(OWNER)):  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
         else:
             process = await asyncio.create_subprocess_shell(WRITES, cwd=tmp_path / "home" / "workspace")
             assert await process.wait() == 0

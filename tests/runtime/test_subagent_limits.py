@@ -131,6 +131,10 @@ class TestStrangers:
         assert (thread.outside, giver) == ((True, "") if outside else (False, "person"))
 
 
+def _failed(log: list) -> bool:
+    return any(isinstance(entry, CallReturned) and entry.outcome == "failed" for entry in log)
+
+
 class TestLoops:
     async def test_tasks_that_lead_to_tasks_end_with_nobody_saying_anything(self, house):
         """A model that hands something on whenever it is told of something."""
@@ -143,11 +147,9 @@ class TestLoops:
         model = ScriptedModel(plays)
         async with house(model, settings={"agents": {"tasks": {"rounds": 3}}}) as agent:
             await agent.ask("find gold")
-            for _ in range(500):
-                log = await log_of(agent)
-                if any(isinstance(entry, CallReturned) and entry.outcome == "failed" for entry in log):
-                    break
-                await asyncio.sleep(0.02)
+            async with asyncio.timeout(60):
+                while not _failed(log := await log_of(agent)):  # noqa: ASYNC110  it happens in the store
+                    await asyncio.sleep(0.02)
             rows = await tasks_in(agent)
         assert len(rows) == 3
         assert "tell the user where things stand" in [e.text for e in log if isinstance(e, CallReturned)][-1]
@@ -190,12 +192,10 @@ class TestSeats:
             assert (await agent.ask("and you?")).content == "ok"
             assert (len(stages), stages.count("queued") >= 95) == (100, True)
             gate.set()
-            for _ in range(1500):
-                rows = await tasks_in(agent)
-                if all(task.stage == "done" for task in rows):
-                    break
-                await asyncio.sleep(0.02)
-        assert ({task.stage for task in rows}, most) == ({"done"}, 5)
+            async with asyncio.timeout(90):
+                while (after := {task.stage for task in await tasks_in(agent)}) != {"done"}:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        assert (after, most) == ({"done"}, 5)
 
     async def test_each_person_has_their_own_and_all_together_no_more_than_the_house(self):
         seats = Seats(lambda: SeatCaps(per_person=2, house=3))

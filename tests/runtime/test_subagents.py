@@ -289,11 +289,9 @@ class TestStopping:
             stopped = await agent.ask("/stop")
             with pytest.raises(TurnFailed):
                 await asking
-            for _ in range(200):
-                stages = {row.stage for row in await tasks_in(agent)}
-                if stages == {"stopped"}:
-                    break
-                await asyncio.sleep(0.02)
+            async with asyncio.timeout(60):
+                while (stages := {row.stage for row in await tasks_in(agent)}) != {"stopped"}:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
             again = await agent.ask("/stop")
         assert (stopped.content, stages) == ("⏹ Stopped 4 task(s).", {"stopped"})
         assert again.content == "No active task to stop."

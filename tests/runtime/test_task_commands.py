@@ -11,11 +11,13 @@ from tests.runtime.test_subagents import by_task, spawn, tasks_in
 
 
 async def over(agent, session: str = "api:default") -> None:
-    for _ in range(500):
-        if not any(task.is_open for task in await tasks_in(agent, session)):
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it is still worked at")
+    async with asyncio.timeout(60):
+        while any(task.is_open for task in await tasks_in(agent, session)):  # noqa: ASYNC110  the store knows
+            await asyncio.sleep(0.02)
+
+
+async def stages_in(agent) -> list[str]:
+    return [task.stage for task in await tasks_in(agent)]
 
 
 class TestTasks:
@@ -73,15 +75,13 @@ class TestKill:
             await agent.ask("go")
             await model.called(4)
             told = (await agent.ask("/kill 1")).content
-            for _ in range(500):
-                stages = [task.stage for task in await tasks_in(agent)]
-                if stages == ["stopped", "running"]:
-                    break
-                await asyncio.sleep(0.02)
+            async with asyncio.timeout(60):
+                while (stages := await stages_in(agent)) != ["stopped", "running"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
             gate.set()
             await over(agent)
             again = (await agent.ask("/kill 1")).content
-            stages_then = [task.stage for task in await tasks_in(agent)]
+            stages_then = await stages_in(agent)
         assert (told, stages, stages_then) == ("⏹ Task 1 is stopped.", ["stopped", "running"], ["stopped", "done"])
         assert again == "Task 1 is over already."
 

@@ -22,11 +22,12 @@ ANYTHING = {"type": "object"}
 
 
 async def test_a_stop_during_a_slow_clean_up_ends_its_turn_and_nothing_else(house, gated):
-    cleaning, clean = asyncio.Event(), asyncio.Event()
+    begun, cleaning, clean = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @tool(Effect.UNSAFE)
     async def linger() -> str:
         """Takes its time to end."""
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -37,7 +38,7 @@ async def test_a_stop_during_a_slow_clean_up_ends_its_turn_and_nothing_else(hous
     model = ScriptedModel(lambda shown: Say("fine") if shown.asked != "linger" else Call("linger"))
     async with house(model, tools=[linger]) as agent:
         asking = asyncio.create_task(agent.ask("linger"))
-        await model.called(1)
+        await begun.wait()  # no tool begins after a stop
         await agent.ask("/stop")
         await cleaning.wait()
         agent._lanes._check_stop(asking and (await agent.store.session("api:default")).id)  # as the poll does
@@ -71,7 +72,7 @@ async def test_a_lease_that_was_given_back_while_it_was_renewed_costs_nobody_a_t
     """A lane that rested meanwhile is reported as lost; the thread's next lane must not be cancelled for it."""
     gate = asyncio.Event()
     model = ScriptedModel([[Wait(gate), Say("one")], [Say("two")]])
-    async with house(model, settings={"store": {"lease_seconds": 1}}) as agent:
+    async with house(model, settings={"store": {"lease_seconds": 120}}) as agent:
         renew, renewing, go_on = agent.store.renew, asyncio.Event(), asyncio.Event()
 
         async def slow(leases):
@@ -81,6 +82,9 @@ async def test_a_lease_that_was_given_back_while_it_was_renewed_costs_nobody_a_t
 
         agent.store.renew = slow
         first = asyncio.create_task(agent.ask("one"))
+        await model.called(1)
+        thread = (await agent.store.session("api:default")).id
+        agent._lanes._lanes[thread].book.held_from -= 60  # by our clock it is time to renew
         await renewing.wait()
         gate.set()
         await first

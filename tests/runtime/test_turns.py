@@ -455,7 +455,7 @@ async def test_whoever_waits_behind_another_turn_sees_their_own_as_it_comes(hous
     gates = {"one": asyncio.Event(), "two": asyncio.Event()}
     model = ScriptedModel(lambda shown: [Say(f"{shown.asked}: half "), Wait(gates[shown.asked]), Say("whole")])
     pieces = list[str]()
-    async with asyncio.timeout(10), house(model, settings={"agents": {"defaults": {"steering": "queue"}}}) as agent:
+    async with asyncio.timeout(60), house(model, settings={"agents": {"defaults": {"steering": "queue"}}}) as agent:
         first = asyncio.ensure_future(agent.ask("one"))
         await model.called(1)
         async with aclosing(agent.watch(spoken("two", "api:default", "two", ""))) as watched:

@@ -1,5 +1,6 @@
 """What nobody knows is told to whoever asked, in the house's own words, whatever the model makes of it."""
 
+import asyncio
 import re
 
 import pytest
@@ -11,7 +12,7 @@ from everloop.core.thread import Thread
 from everloop.core.tool import Effect, ToolCall
 from everloop.errors import AnswerLost
 from everloop.runtime.calls import MAY_HAVE
-from everloop.testing import Call, Say, ScriptedModel
+from everloop.testing import Call, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool
 
 from .conftest import Gated, letter
@@ -30,8 +31,11 @@ async def cut_off(house, gated: Gated, text: str = "pay bob") -> None:
 
 async def test_the_answer_has_it_in_a_field_and_an_event_tells_it(house, gated):
     await cut_off(house, gated)
-    async with house(ScriptedModel([Say("all paid")]), tools=[gated.make("pay", Effect.UNSAFE)]) as agent:
+    gate = asyncio.Event()  # the turn goes on while the house opens
+    model = ScriptedModel([(Wait(gate), Say("all paid"))])
+    async with house(model, tools=[gated.make("pay", Effect.UNSAFE)]) as agent:
         with agent.events() as events:
+            gate.set()
             answer = await agent.ask("pay bob", event="e1")
             told = [event async for event in _until(events, "thinking_finished")]
     assert (answer.content, answer.unknown) == ("all paid", (SENTENCE,))

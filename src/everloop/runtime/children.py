@@ -107,10 +107,11 @@ class Children:
         terms, finished = book.thread.turn.terms, book.thread.finished
         if not (terms and terms.task and finished) or session_of(terms.task) != book.session:
             return
-        await self._leave(book.thread.id)
         task = terms.task
+        # At once, for whoever waits for it goes on already, and those who watch hear of the end of that after this.
         told = SubagentCompleted(task.root, 0, task.call, finished.reason, finished.steps, finished.cost)
         self._bus.publish(told)
+        await self._leave(book.thread.id)
 
     def _return(self, book: Book, result: CallReturned) -> None:
         name = book.thread.open_calls[result.place].name
