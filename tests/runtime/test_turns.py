@@ -516,12 +516,12 @@ async def test_a_known_thread_that_another_process_has_moved_on_is_read_again(tm
     def answer(shown):
         return Say(f"answer to {shown.asked}")
 
-    one, other = ScriptedModel(answer), ScriptedModel(answer)
-    async with house(one) as here, everloop.open(home=tmp_path / "home", provider=other) as there:
+    model = ScriptedModel(answer)  # of both: what goes through the inbox may be taken by either
+    async with house(model) as here, everloop.open(home=tmp_path / "home", provider=model) as there:
         await here.ask("one")
         await there.ask("two")
         await here.ask("three")
-    assert [text for _, text in one.prompts[-1].said] == ["one", "answer to one", "two", "answer to two", "three"]
+    assert [text for _, text in model.prompts[-1].said] == ["one", "answer to one", "two", "answer to two", "three"]
 
 
 async def test_an_overlong_letter_to_a_known_thread_ends_its_turn_with_a_sentence(house):
