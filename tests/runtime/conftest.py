@@ -10,6 +10,7 @@ from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
 from everloop.core.tool import Effect
 from everloop.ports.tools import Tool
+from everloop.runtime import acknowledgements
 from everloop.testing import ScriptedModel
 from everloop.tools.decorator import tool
 
@@ -24,6 +25,13 @@ def house(tmp_path: Path) -> Opener:
         return everloop.open(home=tmp_path / "home", provider=model, **more)
 
     return open
+
+
+@pytest.fixture
+def sent_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that somebody has waited for leaves by its channel, too, however late the sender comes to its turn: in
+    the usual time it would be noted as shown by then, and be sent no more."""
+    monkeypatch.setattr(acknowledgements, "LAZY", 60.0)
 
 
 class Gated:

@@ -16,6 +16,7 @@ from tests.runtime.conftest import letter
 from tests.runtime.test_subagents import blast, log_of, spawn
 from tests.runtime.test_subagents import tasks_in as tasks_at
 
+pytestmark = pytest.mark.usefixtures("sent_as_well")
 CHAT = "fake:home"
 _EVENTS = count()
 

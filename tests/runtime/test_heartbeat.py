@@ -28,6 +28,7 @@ from everloop.testing.clock import SimulatedClock
 from everloop.testing.script import Shown
 from everloop.tools.decorator import tool
 
+pytestmark = pytest.mark.usefixtures("sent_as_well")
 BEGAN, MINUTE, HOUR, DAY = 1_800_000_000.0, 60.0, 3600.0, 86_400.0  # Friday 2027-01-15 08:00 UTC
 CHAT = "fake:chat"
 ME = Asker(OWNER, Role.OWNER, by_hand=True)

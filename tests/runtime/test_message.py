@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 import everloop
 from everloop.core.log import AgentTold, CallReturned
 from everloop.core.mail import Address, Inbound, Outbound, Said
@@ -16,6 +18,7 @@ from everloop.tools.decorator import tool
 
 from .test_turns import entries
 
+pytestmark = pytest.mark.usefixtures("sent_as_well")
 LUNCH = {"session": "page:home", "text": "Lunch is at one."}
 
 

@@ -15,6 +15,7 @@ from everloop.ports.jobs import Job
 from everloop.replay import cut, replay, turns_in
 from everloop.testing import RecordingChannel, Say, ScriptedModel, Wait
 
+pytestmark = pytest.mark.usefixtures("sent_as_well")
 BEGUN = "This turn was begun by everloop itself (job:water), not by a message of a person."
 
 

@@ -15,6 +15,8 @@ from everloop.replay import cut, replay, turns_in
 from everloop.testing import Call, RecordingChannel, Say, ScriptedModel, Wait
 from everloop.tools.decorator import tool
 
+pytestmark = pytest.mark.usefixtures("sent_as_well")
+
 PROFILES = {
     "agents": {
         "profiles": {
