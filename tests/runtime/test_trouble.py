@@ -267,6 +267,7 @@ async def test_one_hanging_chat_holds_up_no_other(house):
     async with house(ScriptedModel(lambda shown: Say("hello")), channels=[channel]) as agent:
         await agent.tell(letter("hi", "e1", session="fake:slow"))
         await agent.tell(letter("hi", "e2", session="fake:quick"))
+        await channel.sent(1)  # else both may be one turn
         await agent.tell(letter("hi", "e3", session="fake:quick"))
         await channel.sent(2)
 
