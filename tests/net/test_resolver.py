@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from tests.ports import free_port
 from yarl import URL
 
 from everloop.errors import HostUnreachable
@@ -133,11 +134,11 @@ async def test_names_that_strangers_may_aim_have_threads_of_their_own_and_are_ne
     await asyncio.gather(*waiting)
 
 
-async def serving(address: str) -> asyncio.Server:
+async def serving(address: str, port: int = 0) -> asyncio.Server:
     async def host(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    return await asyncio.start_server(host, address, 0)
+    return await asyncio.start_server(host, address, port)
 
 
 async def dialled(port: int, book: Book) -> HttpConnection:
@@ -153,8 +154,8 @@ async def test_many_connections_to_a_host_are_one_lookup(book: Book):
 
 
 async def test_a_host_that_has_moved_is_looked_for_anew(book: Book):
-    async with await serving("127.0.0.2") as server:
-        port = server.sockets[0].getsockname()[1]
+    port = free_port()  # at which nobody else listens where the host was
+    async with await serving("127.0.0.2", port):
         with pytest.raises(HostUnreachable):
             await dialled(port, book)
         book.addresses = ["127.0.0.2"]
