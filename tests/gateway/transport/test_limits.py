@@ -232,8 +232,10 @@ async def test_half_open_logins_are_counted_and_end(openings):
     """Each of them has begun a try, so that the sixth has to wait; the five that are open are sent away."""
     door = await openings(ScriptedModel([]), {"request_seconds": 1})
     token = await door.token()
-    strangers = [await Stranger.at(door) for _ in range(50)]
-    for stranger in strangers:
+    strangers = []
+    for _ in range(50):  # one after the other, or the first would be late before the last is there
+        stranger = await Stranger.at(door)
+        strangers.append(stranger)
         stranger.send(f"POST /auth/login HTTP/1.1\r\nHost: {door.host}\r\nContent-Type: application/json\r\n")
         stranger.send('Content-Length: 100\r\n\r\n{"password":')
     assert await is_served(door, token)
