@@ -233,7 +233,9 @@ async def test_links_of_before_lead_to_their_pages_and_others_say_so(browser: An
         await stage.log_in()
         titles = {}
         for place in ("usage", "outbox", "settings/models", "settings/all", "settings/access", "settings"):
+            await page.evaluate("document.querySelector('main').firstChild.dataset.before = ''")
             await page.goto(f"{stage.url}/#/{place}")
+            await page.wait_for_selector("[data-before]", state="detached")  # what was there is not what will be
             await page.wait_for_selector("section.body > *")
             titles[place] = await page.inner_text("h1")
         await page.goto(f"{stage.url}/#/settings/nowhere")
