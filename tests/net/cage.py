@@ -81,7 +81,7 @@ def missing() -> str:
 
 
 def caged(folder: Path, module: str = "tests.net.cage") -> dict:
-    (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:1\n")
+    (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:30 attempts:1\n")
     (folder / "hosts").write_text("127.0.0.1 localhost\n::1 localhost ip6-localhost\n")
     root = Path(__file__).parents[2]
     ran = subprocess.run(
