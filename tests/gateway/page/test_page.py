@@ -9,7 +9,7 @@ import pytest
 from everloop.app.records import open_records
 from everloop.errors import StreamCut
 from everloop.testing import Fail, Say, ScriptedModel
-from tests.gateway.page.walk import HACK, staged, walked_at
+from tests.gateway.page.walk import HACK, PATIENCE, staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -135,11 +135,13 @@ async def test_what_the_agent_tells_from_another_conversation_is_seen_at_once(br
             (found,) = await records.store.conversations("owner")
         here = stage.page.context
         other = await here.browser.new_page(storage_state=await here.storage_state())
+        other.set_default_timeout(PATIENCE)
         await other.goto(stage.url)
         await other.fill(".composer textarea", f"tell {found.session}")
         await other.keyboard.press("Enter")
         await stage.page.wait_for_selector(".said.model:has-text('Lunch is at one.')")
         told = await stage.texts(".said.model:has-text('Lunch') .note")
+        await other.close()
     assert len(told) == 1
     assert told[0].startswith("Told from page:")
 
@@ -369,6 +371,7 @@ async def test_it_can_be_used_without_a_mouse(browser: Any, tmp_path: Path):
     async with staged(browser, tmp_path) as stage:
         page = stage.page
         await stage.log_in()
+        await stage.until("document.activeElement.matches('.composer textarea')")
         await page.keyboard.type("hello")
         await page.keyboard.press("Shift+Enter")
         await page.keyboard.type("there")

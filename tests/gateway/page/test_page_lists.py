@@ -11,7 +11,7 @@ from everloop.app.records import open_records
 from everloop.core.log import ModelSaid, UserSaid
 from everloop.core.message import said
 from everloop.ports.conversation import Branch
-from tests.gateway.page.walk import Stage, staged
+from tests.gateway.page.walk import PATIENCE, Stage, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -36,6 +36,7 @@ async def second(stage: Stage) -> Any:
     """Another browser of the same person."""
     here = stage.page.context
     page = await here.browser.new_page(storage_state=await here.storage_state())
+    page.set_default_timeout(PATIENCE)
     await page.goto(stage.url)
     await page.wait_for_selector(".composer textarea")
     return page
@@ -262,9 +263,13 @@ async def test_a_conversation_is_deleted_after_two_questions_and_every_window_is
         await stage.choose("Delete …")
         await page.click("dialog button:text-is('Delete …')")
         assert await page.evaluate("document.activeElement.textContent") == "Cancel"  # a stray Enter deletes nothing
+        told = [  # for four seconds, in both at once
+            asyncio.ensure_future(each.wait_for_selector(".toast:has-text('The conversation is deleted.')"))
+            for each in (page, other)
+        ]
         await page.click("dialog button:text-is('Delete for good')")
+        await asyncio.gather(*told)
         for each in (page, other):
-            await each.wait_for_selector(".toast:has-text('The conversation is deleted.')")
             await each.wait_for_selector(".item:has-text('hello')", state="detached")
             await each.wait_for_url("**/#/")
         assert "a draft of it" not in await page.evaluate("JSON.stringify({...sessionStorage})")
