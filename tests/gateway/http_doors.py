@@ -4,6 +4,7 @@ import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -30,6 +31,16 @@ class Served:
     def __init__(self, agent: everloop.Agent, url: str) -> None:
         self.agent = agent
         self.url = url
+        self.clients: list[Any] = []
+
+    def client(self, **more) -> Any:
+        """OpenAI's own, which is closed before the gateway is: left to the collector, it would complain in another
+        test."""
+        from openai import AsyncOpenAI  # which takes long to load
+
+        more = {"api_key": TOKEN, "max_retries": 0, **more}
+        self.clients.append(AsyncOpenAI(base_url=f"{self.url}/v1", **more))
+        return self.clients[-1]
 
     async def entries(self, session: str):
         row = await self.agent.store.session(session)
@@ -57,9 +68,12 @@ def serve(tmp_path: Path) -> Serve:
         async with open_desk(home=tmp_path / "home", provider=model, **more) as agent:
             server = TestServer(guarded([*openai.routes(agent), *platform.routes(agent)], named))
             await server.start_server()
+            served = Served(agent, str(server.make_url("")).rstrip("/"))
             try:
-                yield Served(agent, str(server.make_url("")).rstrip("/"))
+                yield served
             finally:
+                for each in served.clients:
+                    await each.close()
                 await server.close()
 
     return open

@@ -15,19 +15,19 @@ def client(door, token: str) -> openai.AsyncOpenAI:
 
 async def test_a_token_that_may_chat_is_answered_in_both_dialects(openings):
     door = await openings(ScriptedModel([Say("one"), Say(["t", "wo"]), Say("three")]))
-    mine = client(door, await door.token("chat"))
-    assert (await mine.chat.completions.create(model="everloop", messages=HI)).choices[0].message.content == "one"
-    stream = await mine.chat.completions.create(model="everloop", messages=HI, stream=True)
-    assert "".join([chunk.choices[0].delta.content or "" async for chunk in stream]) == "two"
-    assert (await mine.responses.create(model="everloop", input="hi")).output_text == "three"
+    async with client(door, await door.token("chat")) as mine:
+        assert (await mine.chat.completions.create(model="everloop", messages=HI)).choices[0].message.content == "one"
+        stream = await mine.chat.completions.create(model="everloop", messages=HI, stream=True)
+        assert "".join([chunk.choices[0].delta.content or "" async for chunk in stream]) == "two"
+        assert (await mine.responses.create(model="everloop", input="hi")).output_text == "three"
 
 
 async def test_a_token_that_may_only_look_sees_the_models_and_is_not_answered(openings):
     door = await openings(ScriptedModel([]))
-    looking = client(door, await door.token("read"))
-    assert [model.id async for model in await looking.models.list()] == ["everloop", "everloop/bare"]
-    with pytest.raises(openai.PermissionDeniedError) as told:
-        await looking.chat.completions.create(model="everloop", messages=HI)
+    async with client(door, await door.token("read")) as looking:
+        assert [model.id async for model in await looking.models.list()] == ["everloop", "everloop/bare"]
+        with pytest.raises(openai.PermissionDeniedError) as told:
+            await looking.chat.completions.create(model="everloop", messages=HI)
     assert told.value.code == "forbidden"
 
 
@@ -36,8 +36,9 @@ async def test_a_revoked_token_and_none_at_all_are_refused_at_once(openings):
     token = await door.token("chat", name="gone")
     await door.revoke("gone")
     for credential in (token, "nonsense"):
-        with pytest.raises(openai.AuthenticationError):
-            await client(door, credential).responses.create(model="everloop", input="hi")
+        async with client(door, credential) as theirs:
+            with pytest.raises(openai.AuthenticationError):
+                await theirs.responses.create(model="everloop", input="hi")
 
 
 async def test_a_bot_speaks_through_the_platform_door(openings):
@@ -51,9 +52,9 @@ async def test_a_bot_speaks_through_the_platform_door(openings):
 
 async def test_what_a_client_says_in_a_session_is_seen_on_the_socket(openings):
     door = await openings(ScriptedModel([Say("hello")]))
-    mine = client(door, await door.token("chat"))
     session = {"X-Everloop-Session": "api:default"}
-    await mine.chat.completions.create(model="everloop", messages=HI, extra_headers=session)
+    async with client(door, await door.token("chat")) as mine:
+        await mine.chat.completions.create(model="everloop", messages=HI, extra_headers=session)
     async with door.socket() as wire:
         await wire.send("history", session="api:default", thread=None, before=None)
         (frame,) = await wire.until("history_result")
@@ -62,15 +63,16 @@ async def test_what_a_client_says_in_a_session_is_seen_on_the_socket(openings):
 
 
 async def test_a_token_that_does_not_hold_is_told_from_none_at_all(openings):
-    url = (await openings(ScriptedModel([]))).url
+    door = await openings(ScriptedModel([]))
     told = []
     for headers in ({}, {"Authorization": "Bearer nope"}):
-        async with ClientSession(headers=headers) as session, session.get(f"{url}/v1/models") as answer:
+        async with ClientSession(headers=headers) as session, session.get(f"{door.url}/v1/models") as answer:
             told.append((answer.status, (await answer.json())["error"]))
     assert [(status, error["type"], error["code"]) for status, error in told] == [
         (401, "authentication_error", "invalid_api_key")
     ] * 2
     assert told[0][1]["message"].startswith("send a token")
     assert told[1][1]["message"].startswith("this token does not hold")
-    with pytest.raises(openai.AuthenticationError):
-        await openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="nope").models.list()
+    async with client(door, "nope") as theirs:
+        with pytest.raises(openai.AuthenticationError):
+            await theirs.models.list()

@@ -268,8 +268,7 @@ async def test_another_token_another_session_or_another_word_is_another_request(
 async def test_a_request_that_falls_back_from_streaming_is_the_same(serve: Serve):
     ledger = Ledger()
     async with serve(pays_and(Fail(HostFailed("gone"))), tools=[ledger.tool]) as served:
-        more = {"max_retries": 0, "api_key": TOKEN}
-        client = openai.AsyncOpenAI(base_url=f"{served.url}/v1", **more)
+        client = served.client()
         with pytest.raises(openai.APIError, match="stays done: pay"):
             async for _ in await client.chat.completions.create(**HI, stream=True):
                 pass
@@ -282,7 +281,7 @@ async def test_the_real_client_with_its_own_retries_pays_once(serve: Serve):
     for failure in FAILURES:
         ledger = Ledger()
         async with serve(pays_and(Fail(failure)), tools=[ledger.tool]) as served:
-            client = openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN, max_retries=2)
+            client = served.client(max_retries=2)
             with pytest.raises(openai.APIStatusError):
                 await client.chat.completions.create(**HI, user=repr(failure))
         assert ledger.paid == 1

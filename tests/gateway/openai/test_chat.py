@@ -35,7 +35,7 @@ HI = [{"role": "user", "content": "hi"}]
 
 
 def client(served: Served, **more) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN, max_retries=0, **more)
+    return served.client(**more)
 
 
 def ask(served: Served, messages=None, **more):

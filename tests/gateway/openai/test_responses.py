@@ -21,7 +21,7 @@ USED = everloop.Usage(input=100, output=20, cache_read=60, reasoning=5)
 
 
 def client(served: Served) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key=TOKEN, max_retries=0)
+    return served.client()
 
 
 def ask(served: Served, input="hi", **more):
