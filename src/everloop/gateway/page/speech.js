@@ -58,6 +58,7 @@ export class Speech {
     if (this.busy) return;
     this.reader.stop();
     this.busy = true;
+    this.over = false; // who let go of it before the microphone was refused meant that time
     const recording = recorder(this.chosen.talk, { level: (part) => this.level.style.setProperty("--level", part), ended: () => this.finish() });
     this.recording = recording;
     try { await recording.begin(); } catch (error) {
