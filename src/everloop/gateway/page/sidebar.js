@@ -139,8 +139,15 @@ export class Sidebar {
     }
     if (!shown.length) nodes.push(h("p.hint", {}, this.archived ? say.nothingArchived : say.nothingYet));
     const other = h("button.link", { type: "button", onclick: () => { this.archived = !this.archived; this.sessions.clear(); this.load(); } }, this.archived ? say.backToList : say.showArchived);
-    this.list.replaceChildren(...nodes, other);
+    this.draw(...nodes, other);
+  }
+
+  /** Whoever goes through it with the keys stays where they are. */
+  draw(...nodes) {
+    const { id, seq } = document.activeElement?.closest(".item")?.dataset ?? {};
+    this.list.replaceChildren(...nodes);
     this.mark();
+    if (id) [...this.list.querySelectorAll(".item")].find((each) => each.dataset.id === id && each.dataset.seq === seq)?.focus({ preventScroll: true });
   }
 
   item(each) {
@@ -167,9 +174,8 @@ export class Sidebar {
       h("span.name", { dir: "auto" }, titles.get(each.thread).title || say.untitled), h("span.when", {}, titles.get(each.thread).archived ? say.isArchived : when(each.at)),
       h("span.text", { dir: "auto" }, marked(each.text, words))));
     const nothing = h("p.hint", {}, say.nothingFound(words));
-    this.list.replaceChildren(...(named.length ? [h("h2", {}, say.titles), ...named.map((each) => this.item(each))] : []),
+    this.draw(...(named.length ? [h("h2", {}, say.titles), ...named.map((each) => this.item(each))] : []),
       ...(hits.length ? [h("h2", {}, say.messages), ...hits] : named.length ? [] : [nothing]));
-    this.mark();
   }
 
   mark() {
