@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.testing import Say, ScriptedModel
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import PATIENCE, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -40,6 +40,7 @@ async def test_a_turn_beyond_a_budget_goes_on_when_who_may_says_yes_and_a_budget
         link = await page.get_by_label("Link", exact=True).input_value()
         await page.get_by_role("button", name="Done").click()
         hers = await browser.new_context(viewport={"width": 390, "height": 800})
+        hers.set_default_timeout(PATIENCE)
         visit = await hers.new_page()
         await visit.goto(link)
         await visit.fill(".composer textarea", "hello")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from everloop.testing import Say, ScriptedModel
-from tests.gateway.page.walk import staged, walked_at
+from tests.gateway.page.walk import PATIENCE, staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -55,6 +55,7 @@ async def test_the_owner_sets_what_somebody_may_spend_and_they_see_it(browser: A
         await page.locator("article:has-text('Anna')").get_by_role("button", name="Invite Anna to the page").click()
         link = await page.get_by_label("Link", exact=True).input_value()
         hers = await browser.new_context(viewport={"width": width, "height": 800})
+        hers.set_default_timeout(PATIENCE)
         visit = await hers.new_page()
         await visit.goto(link)
         refused = list[str]()

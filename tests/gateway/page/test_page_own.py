@@ -8,7 +8,7 @@ import pytest
 
 from everloop.testing import Say
 from everloop.testing.model_server import ModelServer
-from tests.gateway.page.walk import staged
+from tests.gateway.page.walk import PATIENCE, staged
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -33,6 +33,7 @@ async def test_a_person_keeps_a_key_of_their_own_and_is_answered_with_it(browser
             await page.locator("article:has-text('Anna')").get_by_role("button", name="Invite Anna to the page").click()
             link = await page.get_by_label("Link", exact=True).input_value()
             context = await browser.new_context(viewport={"width": width, "height": 1100})
+            context.set_default_timeout(PATIENCE)
             hers = await context.new_page()
             await hers.goto(link)
             await hers.wait_for_selector(".composer")

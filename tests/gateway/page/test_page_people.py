@@ -10,7 +10,7 @@ import pytest
 from everloop.ports import Deliver
 from everloop.ports.channel import Incoming
 from everloop.testing import RecordingChannel, Say, ScriptedModel
-from tests.gateway.page.walk import staged, walked_at
+from tests.gateway.page.walk import PATIENCE, staged, walked_at
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")  # the browser's
 
@@ -50,6 +50,7 @@ async def test_the_owner_lets_a_stranger_in_and_says_what_they_may(browser: Any,
         link = await page.get_by_label("Link", exact=True).input_value()
         await page.get_by_role("button", name="Done").click()
         hers = await browser.new_context()
+        hers.set_default_timeout(PATIENCE)
         visit = await hers.new_page()
         await visit.goto(link)
         await visit.fill(".composer textarea", "it is me")
