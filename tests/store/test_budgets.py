@@ -372,7 +372,7 @@ class Costly:
 settings = {
     "agents": {"defaults": {"max_tokens": 1000}, "max_concurrent_turns": 4},
     "prices": {"scripted": {"input": 0.0, "output": 1000.0}},
-    "store": {"url": url, "lease_seconds": 1},
+    "store": {"url": url, "lease_seconds": 1 if kill else 30},  # of whoever is killed others wait for it
 }
 
 async def main():
