@@ -89,9 +89,10 @@ async def test_an_answer_that_was_lost_on_the_way_is_fetched_until_it_is_confirm
     await bot.start(**kill_at("turn.ended"))  # it is committed, and nobody was told
     with pytest.raises(aiohttp.ClientError):
         await bot.say("one", "m1")
+    await bot.home.write("UPDATE outbox SET at = at + 3600")  # however long it takes to start again
     await bot.restart()
     assert await bot.fetch(wait=0) == []  # it is kept for whoever asked, who may be somewhere else
-    await bot.home.write("UPDATE outbox SET at = at - 20")
+    await bot.home.write("UPDATE outbox SET at = at - 3620")
     (first,) = await bot.fetch()
     await bot.restart()
     held = await bot.fetch(wait=0)  # the bot has it, and goes on
