@@ -75,6 +75,11 @@ async def claimed(store: Store) -> list[JobRow]:
     return [row for row in rows if row.attempts or row.state in ("working", "done") or row.result]
 
 
+async def waiting(store: Store) -> set[str]:
+    """The kinds of what is to be done."""
+    return {row.job.kind for row in await store.jobs(OWNER) if row.state == "waiting"}
+
+
 @pytest.fixture
 async def restored(home: Any, tmp_path: Path) -> AsyncIterator[RestoredHome]:
     async with ModelServer(answer, models=("large", "small")) as server:
@@ -91,11 +96,13 @@ async def test_in_a_week_a_copy_asks_no_model_and_claims_nothing_until_it_is_ado
         answered = await say(agent, LISTED, "who are you?")  # a person's word, and no title comes of it
         spoken = restored.server.calls - before
         await agent.schedules.desk.create(ME, {"when": "every 6h", "does": "turn", "text": "new", "session": CHAT})
+        # There is something to claim.
+        while not {"heartbeat", "schedule", "title"} <= await waiting(agent.store):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
         await restored.pass_time(7 * DAY)
         asked, works = restored.server.calls - before, await claimed(agent.store)
-        waits = {row.job.kind for row in await agent.store.jobs(OWNER) if row.state == "waiting"}
         assert (answered, spoken, asked, works, len(restored.channel.sends)) == ("hello", 1, 1, earlier, sent)
-        assert {"heartbeat", "schedule", "title"} <= waits  # so that there was something to claim
+        assert {"heartbeat", "schedule", "title"} <= await waiting(agent.store)
         await agent.store.adopt()
         begun: set[str] = set()
         while not {"heartbeat", "title", "consolidate", "tidy", "backup"} <= begun:
