@@ -158,7 +158,6 @@ async def is_adopted_and_says_nothing_twice(town: Town, copy: Person) -> None:
 
 
 @pytest.mark.shortened
-@pytest.mark.timeout(60)
 async def test_a_backup_under_load_has_all_that_was_acknowledged_and_says_nothing_twice(town: Town, tmp_path: Path):
     made = list[tuple[Path, set[str]]]()
     async with gateway(town.person) as town.url:
@@ -188,7 +187,6 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_and_says_nothin
     await is_adopted_and_says_nothing_twice(town, moved(town.person, tmp_path / "copy0"))
 
 
-@pytest.mark.timeout(60)
 async def test_without_what_a_restore_does_the_same_backup_speaks_twice(town: Town, tmp_path: Path):
     """The control: the same files, put into a home by hand."""
     async with gateway(town.person) as town.url:
@@ -219,7 +217,6 @@ async def test_a_copy_of_the_file_while_it_is_written_is_not_enough(town: Town, 
             assert "one" not in events_in(tmp_path / "naive")
 
 
-@pytest.mark.timeout(60)
 async def test_a_house_on_postgres_is_restored_into_another_database(town: Town, tmp_path: Path, postgres: str):
     first, second = await PostgresHome(postgres).create(), await PostgresHome(postgres).create()
     town.person.environment["EVERLOOP_STORE__URL"] = first.url
