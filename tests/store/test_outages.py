@@ -24,6 +24,7 @@ from everloop.store.postgres import PostgresStore
 from everloop.testing import Say, ScriptedModel, Wait
 
 TURNS = 6
+SHORT = 6.0  # seconds of a lease that is to run out, and that no slow moment of a machine takes away before
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,7 @@ async def test_an_outage_that_is_longer_than_a_lease_costs_each_running_turn_one
 ):
     gate = asyncio.Event()
     model = ScriptedModel([*([[Say("half"), Wait(gate)]] * TURNS), *([Say("whole")] * TURNS)])
-    async with house(server, tmp_path, model, lease_seconds=1.5) as agent:
+    async with house(server, tmp_path, model, lease_seconds=SHORT) as agent:
         asking = ask(agent)
         await model.called(TURNS)
         await asyncio.to_thread(server.stop)
@@ -128,7 +129,7 @@ async def test_a_row_that_somebody_holds_costs_at_most_its_own_turn(
 ):
     gate = asyncio.Event()
     model = ScriptedModel([[Wait(gate), Say("done")]] * (TURNS + 1))
-    async with house(server, tmp_path, model, lease_seconds=1.5 if long else 6) as agent:
+    async with house(server, tmp_path, model, lease_seconds=SHORT if long else 3 * SHORT) as agent:
         asking = ask(agent)
         await model.called(TURNS)
         threads = [row.id for n in range(TURNS) if (row := await agent.store.session(f"api:{n}"))]
