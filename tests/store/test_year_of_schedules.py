@@ -96,13 +96,13 @@ class Simulation:
     def kill_one(self) -> None:
         self._random.choice(self._processes).kill()
 
-    async def pass_to(self, then: float, runs: int) -> None:
-        """Let it be then, and wait until there are so many runs."""
+    async def pass_to(self, then: float, runs: int, following: float) -> None:
+        """Let it be then, and wait until there are so many runs. However long that takes, it is not yet `following`."""
         self.clock.set(max(self.clock.now(), then))
         while await self.runs() < runs:
             self.look_after()
             await asyncio.sleep(0.002)
-            self.clock.set(self.clock.now() + 1)
+            self.clock.set(min(self.clock.now() + 1, following - 1))
 
     async def close(self) -> None:
         for process in self._processes:
@@ -164,7 +164,8 @@ async def live_through(
             simulation.kill_one()
         if step % 15 == 10:
             simulation.clock.set(simulation.clock.now() - 1800)  # somebody sets the clock back (SQLite's is this one)
-        await simulation.pass_to(now, len(expected))
+        following = min((next_due(each.rule, at, now) or until) if (at := due[each.id]) <= now else at for each in made)
+        await simulation.pass_to(now, len(expected), following)
         now = simulation.clock.now()
         for each in made:  # what is next is what the store says, for time went on while it was waited
             while due[each.id] <= now:
