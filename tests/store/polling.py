@@ -37,7 +37,7 @@ class Polling:
 
 
 async def live(home: Path, url: str, file: Path, name: str) -> None:
-    settings = {"store": {"url": url, "lease_seconds": 3.0}}
+    settings = {"store": {"url": url, "lease_seconds": 8.0}}
     model = ScriptedModel(lambda shown: Say("hello"))
     async with open_desk(home, settings, provider=model, channels=(Polling(file, name),)):
         print("open", flush=True)  # noqa: T201  the test waits for it

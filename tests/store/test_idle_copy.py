@@ -31,7 +31,7 @@ class RestoredHome:
 
     def __init__(self, home: Any, folder: Path, server: ModelServer) -> None:
         self._settings: dict[str, Any] = {
-            "store": {"url": getattr(home, "url", ""), "lease_seconds": 3.0},
+            "store": {"url": getattr(home, "url", "")},
             "schedules": {"timezone": "UTC"},
             "backup": {"every": "daily"},
             "agents": {"defaults": {"model": "custom/large", "small_model": "custom/small", "context_window": 100_000}},

@@ -37,7 +37,7 @@ class Week:
     def __init__(self, folder: Path, url: str, every: int) -> None:
         self._every = every
         self._settings = {
-            "store": {"url": url, "lease_seconds": 3.0},
+            "store": {"url": url},
             "schedules": {"timezone": "UTC"},
             "heartbeat": {"every": every},
         }

@@ -34,7 +34,7 @@ class Simulated:
 
     def __init__(self, folder: Path, url: str) -> None:
         self._folder = folder
-        self._settings = {"store": {"url": url, "lease_seconds": 3.0}}
+        self._settings = {"store": {"url": url}}
         self.clock = SimulatedClock(folder / "clock")
         self.clock.set(BEGAN)
         self.told: list[str] = []
