@@ -7,6 +7,7 @@ import psutil
 import pytest
 from tests.cli.forking import fork_server
 from tests.cli.person import Person
+from tests.descriptors import open_descriptors
 
 from everloop.testing import Say, Wait
 
@@ -61,10 +62,10 @@ async def test_how_it_ended_is_told_as_of_any_process(person):
 
 def test_none_of_our_descriptors_is_left(person):
     fork_server()
-    before = psutil.Process().num_fds()
+    before = open_descriptors()
 
     async def run() -> int:
         return (await person.run("--version")).status
 
     assert asyncio.run(run()) == 0
-    assert psutil.Process().num_fds() == before
+    assert open_descriptors() == before
