@@ -59,9 +59,9 @@ async def wire_to(url: str, token: str) -> AsyncIterator[aiohttp.ClientWebSocket
 
 
 async def until(wire: aiohttp.ClientWebSocketResponse, type: str, **fields: Any) -> list[dict[str, Any]]:
-    frames = [await wire.receive_json(timeout=30)]
+    frames = [await wire.receive_json(timeout=60)]
     while frames[-1]["type"] != type or any(frames[-1][name] != value for name, value in fields.items()):
-        frames.append(await wire.receive_json(timeout=30))
+        frames.append(await wire.receive_json(timeout=60))
     return frames
 
 
@@ -195,7 +195,7 @@ async def test_killed_with_many_clients_everything_acknowledged_is_answered_once
                     async with wire_to(f"http://127.0.0.1:{port}", token) as wire:
                         await wire.send_json(frame)
                         while True:
-                            told = await wire.receive_json(timeout=30)
+                            told = await wire.receive_json(timeout=60)
                             if told["type"] == "ack":
                                 acknowledged.set()
                             if told["type"] == "response":
@@ -227,6 +227,7 @@ async def test_killed_with_many_clients_everything_acknowledged_is_answered_once
 
 async def test_a_polite_stop_lets_the_running_turn_end_and_refuses_what_comes_then(person, model):
     gate = asyncio.Event()
+    person.environment["EVERLOOP_AGENTS__SHUTDOWN_SECONDS"] = "60"  # it is to end by what is said here
     model.play([[Say("half "), Wait(gate), Say("whole")]])
     gateway = await start(person, 0)
     token = await new_token(person, "client")
@@ -242,7 +243,7 @@ async def test_a_polite_stop_lets_the_running_turn_end_and_refuses_what_comes_th
         refused = (await until(wire, "error"))[-1]
         gate.set()
         frames = await until(wire, "response")
-        closed = await wire.receive(timeout=10)
+        closed = await wire.receive(timeout=60)
     await gateway.process.communicate()
     assert statuses == [503, 200]
     assert (refused["id"], refused["code"]) == ("m2", "draining")

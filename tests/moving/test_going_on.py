@@ -3,8 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
-
 import everloop
 from everloop.app.moving import open_mover
 from everloop.core.people import Role
@@ -49,7 +47,6 @@ async def test_a_private_chat_of_telegram_goes_on_with_what_was_said_in_it(tmp_p
     assert texts[-1].startswith("Is it still?")
 
 
-@pytest.mark.timeout(20)
 async def test_somebody_else_whose_chat_was_taken_over_is_heard_there_and_shown_nothing_of_it(tmp_path: Path):
     """Another agent does not tell whose a private chat was, and the owner may be somebody else."""
     home, shown, chat = tmp_path / "home", list[Shown](), Telegram()
