@@ -23,7 +23,7 @@ async def test_a_look_is_asked_for_and_done_where_a_chat_is_open(person):
     allow = await person.run("heartbeat", "allow")
     async with everloop.open(home=person.home, provider=ScriptedModel([Say("hello")])) as agent:
         await agent.ask("hi")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not (await agent.store.heartbeat(OWNER)).state.looked:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     after = await person.run("heartbeat", "show")

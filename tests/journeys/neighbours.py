@@ -150,6 +150,7 @@ class House:
                 group.create_task(self._watch(each, ready, done))
             await ready.wait()
             await at_once([self._live(each) for each in everybody])
+            await self.rooms.sent(len(self.people))  # what was said in groups is in their logs by then
             await at_once([self._look(each) for each in everybody])
             await at_once([self._pry(each, next) for each, next in pairwise([*self.people, self.people[0]])])
             done.set()
