@@ -67,6 +67,7 @@ async def test_one_that_is_taken_back_is_shown_from_there_on(person: Person, mod
         await terminal.sees("> ")
         terminal.type("hey")
         await terminal.sees("re hey")
+        await terminal.sees("> ")
         digging.gate.clear()
         terminal.type("/bg dig again")
         await terminal.sees("has begun in the background")

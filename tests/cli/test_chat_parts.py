@@ -26,7 +26,7 @@ from everloop.cli.chat.keyboard import Keyboard
 from everloop.cli.chat.mentions import begun, dragged, mentioned
 from everloop.cli.chat.others import Presence
 from everloop.cli.chat.status_line import StatusLine
-from everloop.cli.chat.talk import Chat
+from everloop.cli.chat.talk import Chat, KnownSettings, Meanwhile
 from everloop.cli.chat.window import ChatOutput
 from everloop.cli.chat_view.theme import theme_named
 from everloop.cli.here import Here, end
@@ -110,6 +110,62 @@ async def test_a_full_disk_ends_no_chat(tmp_path: Path):
         here = Here(agent, "cli:direct", Terminal(out, err), lines, False, False, set())
         assert await Chat(here).talk(None) == 0
     assert (out.getvalue(), err.getvalue()) == ("there is room\n", "everloop: the disk is full\n")
+
+
+class TypedMeanwhile(TypedBefore):
+    """TypedLines of somebody who types while an answer comes: by `take`."""
+
+    def listening(self, take: Callable[..., None], *_: object) -> AbstractContextManager[None]:
+        self.take = take
+        return nullcontext()
+
+
+class Finishing(Terminal):
+    """Tells when an answer was shown."""
+
+    def __init__(self) -> None:
+        super().__init__(io.StringIO(), io.StringIO())
+        self.finished = asyncio.Event()
+
+    def finish(self, content: str) -> None:
+        super().finish(content)
+        self.finished.set()
+
+
+async def soon() -> None:
+    """Whatever needs nothing but its turn has been done."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+async def test_a_command_that_is_typed_while_another_is_carried_out_is_waited_for_as_well(tmp_path: Path):
+    """Else whoever takes something back from the background goes on before it is there."""
+    gates = {name: asyncio.Event() for name in ("/model", "/help")}
+    async with everloop.open(tmp_path, provider=ScriptedModel([Say("hello")])) as agent:
+        ask = agent.ask
+
+        async def held(line: str, *given: Any, **more: Any) -> Any:
+            await gates[line].wait()
+            return await ask(line, *given, **more)
+
+        agent.ask = held  # type: ignore[method-assign]
+        terminal, lines = Finishing(), TypedMeanwhile()
+        here = Here(agent, "cli:direct", terminal, lines, False, False, set())
+        meanwhile = Meanwhile(here, KnownSettings(agent.model), here.questions(), lambda error: None)
+        running = asyncio.ensure_future(meanwhile.run("hi"))
+        await soon()
+        lines.take("/model")
+        await terminal.finished.wait()
+        await soon()
+        lines.take("/help")
+        first, second = meanwhile._commands
+        gates["/model"].set()
+        await first
+        await soon()
+        assert (running.done(), second.done()) == (False, False)
+        gates["/help"].set()
+        await running
+        assert second.done()
 
 
 def test_of_whatever_goes_on_the_seconds_are_told():
