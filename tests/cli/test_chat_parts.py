@@ -125,10 +125,12 @@ class Finishing(Terminal):
 
     def __init__(self) -> None:
         super().__init__(io.StringIO(), io.StringIO())
+        self.shown: list[str] = []
         self.finished = asyncio.Event()
 
     def finish(self, content: str) -> None:
         super().finish(content)
+        self.shown.append(content)
         self.finished.set()
 
 
@@ -138,10 +140,10 @@ async def soon() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_command_that_is_typed_while_another_is_carried_out_is_waited_for_as_well(tmp_path: Path):
+async def test_what_is_typed_while_a_command_is_carried_out_is_waited_for_as_well(tmp_path: Path):
     """Else whoever takes something back from the background goes on before it is there."""
     gates = {name: asyncio.Event() for name in ("/model", "/help")}
-    async with everloop.open(tmp_path, provider=ScriptedModel([Say("hello")])) as agent:
+    async with everloop.open(tmp_path, provider=ScriptedModel([Say("hello"), Say("and again")])) as agent:
         ask = agent.ask
 
         async def held(line: str, *given: Any, **more: Any) -> Any:
@@ -158,6 +160,7 @@ async def test_a_command_that_is_typed_while_another_is_carried_out_is_waited_fo
         await terminal.finished.wait()
         await soon()
         lines.take("/help")
+        lines.take("more")
         first, second = meanwhile._commands
         gates["/model"].set()
         await first
@@ -165,7 +168,7 @@ async def test_a_command_that_is_typed_while_another_is_carried_out_is_waited_fo
         assert (running.done(), second.done()) == (False, False)
         gates["/help"].set()
         await running
-        assert second.done()
+        assert (second.done(), terminal.shown) == (True, ["hello", "and again"])
 
 
 def test_of_whatever_goes_on_the_seconds_are_told():

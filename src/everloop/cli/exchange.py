@@ -37,6 +37,10 @@ class ChatTurn:
         self._messages.append(_BufferedEvents("", events))
         await self._run()
 
+    async def show_added(self) -> None:
+        """What comes of messages that were added when all before them were shown."""
+        await self._run()
+
     async def _run(self) -> None:
         try:
             while self._messages:

@@ -259,17 +259,18 @@ class Meanwhile:
         self._is_moving = self.takes_back = command_in(line) == TAKE_BACK
         with self._here.lines.listening(self._take, self._here.terminal):
             await self._exchange.run(line)
-            await self._end_commands()
+            await self._see_through()
 
     async def go_on(self) -> None:
         with self._here.lines.listening(self._take, self._here.terminal):
             await self._exchange.go_on_with(self._here.follow(self._questions))
-            await self._end_commands()
+            await self._see_through()
 
-    async def _end_commands(self) -> None:
-        """Also those that are typed while others are waited for: what is gone on with depends on what they do."""
+    async def _see_through(self) -> None:
+        """Also what is typed while commands are waited for: what is gone on with depends on what those do."""
         while open_ones := [each for each in self._commands if not each.done()]:
             await asyncio.wait(open_ones)
+            await self._exchange.show_added()
 
     def _show(self, event: Event) -> None:
         terminal = self._here.terminal
