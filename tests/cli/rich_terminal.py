@@ -118,6 +118,10 @@ class RichTerminal(AtTerminal):
         """Wait until this is not on the screen any more."""
         await self.until(lambda: text not in "\n".join(self.screen), (text,))
 
+    async def rests(self) -> None:
+        """Wait until nothing goes on: before that, keys are for what runs. The last line is drawn last."""
+        await self.until(lambda: _is_at_rest([line for line in self.screen if line]), ("the prompt alone",))
+
     async def until(self, holds: Callable[[], bool], wanted: Sequence[str] = ()) -> None:
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         loop.add_reader(self._outer, ready.set)
@@ -146,3 +150,7 @@ class RichTerminal(AtTerminal):
         assert self.raw.rfind(b"\x1b[?2004l") > self.raw.rfind(b"\x1b[?2004h")
         assert self.raw.rfind(b"\x1b[?25h") >= self.raw.rfind(b"\x1b[?25l")
         assert ALTERNATE not in self.raw
+
+
+def _is_at_rest(lines: Sequence[str]) -> bool:
+    return bool(lines) and "cli:" in lines[-1] and not any("Esc stops" in line for line in lines)
