@@ -36,7 +36,7 @@ from everloop.errors import StoreFull
 from everloop.ports.conversation import Conversation
 from everloop.ports.events import AnswerBegan, AnswerEnded, ToolCalled
 from everloop.readings.family import family
-from everloop.testing import Say, ScriptedModel, Spend
+from everloop.testing import Say, ScriptedModel, Spend, Wait
 
 
 async def test_who_is_cancelled_while_something_ends_is_cancelled():
@@ -143,7 +143,9 @@ async def soon() -> None:
 async def test_what_is_typed_while_a_command_is_carried_out_is_waited_for_as_well(tmp_path: Path):
     """Else whoever takes something back from the background goes on before it is there."""
     gates = {name: asyncio.Event() for name in ("/model", "/help")}
-    async with everloop.open(tmp_path, provider=ScriptedModel([Say("hello"), Say("and again")])) as agent:
+    answers = asyncio.Event()
+    model = ScriptedModel([[Wait(answers), Say("hello")], Say("and again")])
+    async with everloop.open(tmp_path, provider=model) as agent:
         ask = agent.ask
 
         async def held(line: str, *given: Any, **more: Any) -> Any:
@@ -155,8 +157,9 @@ async def test_what_is_typed_while_a_command_is_carried_out_is_waited_for_as_wel
         here = Here(agent, "cli:direct", terminal, lines, False, False, set())
         meanwhile = Meanwhile(here, KnownSettings(agent.model), here.questions(), lambda error: None)
         running = asyncio.ensure_future(meanwhile.run("hi"))
-        await soon()
+        await model.called(1)
         lines.take("/model")
+        answers.set()
         await terminal.finished.wait()
         await soon()
         lines.take("/help")
