@@ -22,7 +22,7 @@ def listening_at(home: Path, url: str) -> Iterator[None]:
     told = home / FILE
     told.parent.mkdir(exist_ok=True)
     with told.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # several gateways may hold it
+        fcntl.flock(file, fcntl.LOCK_SH)  # several gateways may hold it, and who looks does so for a moment
         file.write(f"{url}\n{os.getpid()}\n")
         file.flush()
         try:
