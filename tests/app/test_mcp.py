@@ -32,7 +32,7 @@ async def opened(home: Path, model: ScriptedModel, fake: FakeMcp, servers: Any, 
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not is_so():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -142,6 +142,8 @@ async def test_a_turn_that_is_stopped_takes_its_question_along(tmp_path: Path):
         id = asked_id(await shown(channel, "asks you"))
         await agent.tell(saying("/stop", "e2"))
         await shown(channel, "Stopped 1 task(s).")
+        while await agent.mcp_answers.waiting(OWNER):  # noqa: ASYNC110  it is withdrawn when the call has ended
+            await asyncio.sleep(0.01)
         await agent.tell(saying(f"/mcp answer {id} size=3", "e3"))
         await shown(channel, f"No MCP server waits for an answer to '{id}'")
         await agent.tell(saying("/mcp answer", "e4"))

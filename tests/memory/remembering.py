@@ -63,7 +63,7 @@ def everything(shown: Shown) -> str:
 
 async def settled(store: Store, *owners: str) -> None:
     """Until no consolidation waits or is worked on."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             unplanned = await store.unconsolidated(1e12, 10**9, 10)
             jobs = [row for owner in owners or ("owner",) for row in await store.jobs(owner)]

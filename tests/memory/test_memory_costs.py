@@ -72,7 +72,7 @@ async def test_what_a_person_may_spend_bounds_it_too_and_later_is_not_never(tmp_
         await agent.store.set_limit("ann", "month", Limit(tokens=12_000))
         await agent.tell(Inbound(where, "e1", Said(said(WORDS), "ann", str(where)), "ann"))
         await model.called(1)
-        await pass_time(clock)  # its answer is written
+        await agent.finish(str(where))
         await pass_time(clock, 3600)
         await pass_time(clock, 3600)
         refused, calls = await results(agent, "ann"), len(extractions(model))

@@ -123,7 +123,7 @@ async def test_after_strangers_words_a_person_is_asked_first(tmp_path: Path, ord
         await model.called(3)
         await agent.tell(Inbound(where, "e1", Said(said(order), "owner", str(where))))
         await model.called(4)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not strange and await agent.store.memory_version("owner") == before:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             while strange and not await agent.approvals():  # noqa: ASYNC110

@@ -175,7 +175,7 @@ async def test_titles_are_made_of_one_s_own_words(tmp_path: Path):
         async with open_desk(tmp_path / "home", settings, clock=QuickClock()) as agent:
             for number in range(3):
                 await agent.ask(f"My canary is canary-o{number}", session=f"page:{number}")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while not all(each.named for each in await agent.store.conversations("owner")):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
     titles = [text for text in curious.requests if text.startswith("You give a conversation its title")]

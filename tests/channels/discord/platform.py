@@ -78,7 +78,7 @@ def channel_to(server: DiscordServer, http: TrustedHttp, **more: object) -> Disc
 async def discord(heartbeat: float = 0.03) -> AsyncIterator[tuple[DiscordServer, TrustedHttp]]:
     http = TrustedHttp()
     try:
-        async with asyncio.timeout(20), DiscordServer(TOKEN, heartbeat) as server:
+        async with asyncio.timeout(60), DiscordServer(TOKEN, heartbeat) as server:
             yield server, http
     finally:
         await http.close()

@@ -52,7 +52,7 @@ async def running(server: DiscordServer) -> AsyncIterator[Bot]:
     task = asyncio.create_task(bot.start("token"))
     try:
         up = asyncio.create_task(bot.ups.get())
-        await asyncio.wait([up, task], timeout=20, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([up, task], timeout=40, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
         assert up.result() == "ready"
@@ -63,7 +63,7 @@ async def running(server: DiscordServer) -> AsyncIterator[Bot]:
         discord.http.Route.BASE, discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = base, gateway
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 async def test_discord_py_receives_sends_edits_reacts_and_exchanges_files():
     async with DiscordServer() as server:
         anna = server.world.user("anna")
@@ -101,7 +101,7 @@ async def test_discord_py_receives_sends_edits_reacts_and_exchanges_files():
             assert await bot.changed.get() == ("delete", asked.id)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 async def test_discord_py_waits_out_a_429_is_told_what_is_too_long_and_knows_a_nonce():
     async with DiscordServer() as server:
         anna = server.world.user("anna")
@@ -120,7 +120,7 @@ async def test_discord_py_waits_out_a_429_is_told_what_is_too_long_and_knows_a_n
             assert (same["content"], server.seen(dm)) == ("after a while", ["after a while"])
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 async def test_discord_py_resumes_and_hears_what_it_missed():
     async with DiscordServer() as server:
         anna = server.world.user("anna")
@@ -130,11 +130,11 @@ async def test_discord_py_resumes_and_hears_what_it_missed():
             assert (await bot.heard.get()).content == "one"
             server.gateway.cut()
             await server.say(dm, anna, "two")
-            assert (await asyncio.wait_for(bot.heard.get(), 20)).content == "two"
+            assert (await asyncio.wait_for(bot.heard.get(), 40)).content == "two"
             assert (await bot.ups.get(), server.gateway.identified) == ("resumed", 1)
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(60)
 async def test_discord_py_answers_buttons_and_registers_commands():
     async with DiscordServer() as server:
         anna = server.world.user("anna")
