@@ -17,7 +17,7 @@ from tests.channels.slack.platform import CHAT, settings_of
 @asynccontextmanager
 async def open_slack(**settings: object) -> AsyncIterator[tuple[SlackServer, SlackChannel]]:
     http = TrustedHttp()
-    async with SlackServer(again=0.5) as slack:
+    async with SlackServer(again=30.0) as slack:
         slack.echoes = False
         try:
             yield slack, SlackChannel(check_settings(settings_of(slack, **settings)), http)

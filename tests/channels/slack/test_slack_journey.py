@@ -29,10 +29,10 @@ async def house(home: Path, model: ScriptedModel, tools: Any = ()) -> AsyncItera
 
 
 @asynccontextmanager
-async def gateway(home: Path, model: ScriptedModel) -> AsyncIterator[SlackServer]:
+async def gateway(home: Path, model: ScriptedModel, **more: object) -> AsyncIterator[SlackServer]:
     """As the settings name it: with the rules that hold for every channel."""
     async with SlackServer() as slack:
-        settings = {"channels": {"slack": settings_of(slack)}, "users": {"strangers": "guest"}}
+        settings = {"channels": {"slack": settings_of(slack, **more)}, "users": {"strangers": "guest"}}
         async with open_desk(home, settings, provider=model):
             await slack.linked()
             yield slack
@@ -99,7 +99,7 @@ async def test_in_a_channel_it_answers_whom_it_is_named_by_and_who_goes_on_in_th
 
 async def test_what_is_changed_or_taken_back_in_time_was_never_said_otherwise(tmp_path):
     model = ScriptedModel(lambda shown: Say(f"You said: {shown.asked}"))
-    async with gateway(tmp_path, model) as slack:
+    async with gateway(tmp_path, model, gather=3) as slack:  # in which all four come in, however slow
         bens = slack.workspace.direct_chat("U0BEN")
         wrong, gone = await slack.say("onne"), await slack.say("never mind", user="U0BEN", chat=bens)
         await slack.edit("D0ANNA", wrong, "one")

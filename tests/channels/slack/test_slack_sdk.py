@@ -122,7 +122,8 @@ async def test_the_sdk_hears_over_a_socket_and_what_it_does_not_acknowledge_come
         await slack.disconnect()
         await slack.linked(2)
         await slack.command("new")
-        assert (await heard.get()).type == "slash_commands"
+        while (await heard.get()).type != "slash_commands":  # the event once more, where we were slow
+            pass
     finally:
         await client.close()
 
