@@ -166,7 +166,7 @@ class MailServer:
         self._processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log))  # type: ignore[arg-type]
 
     def _reach(self, port: int) -> None:
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
@@ -184,6 +184,10 @@ class MailServer:
         """As another server would: to OpenSMTPD, which hands it on."""
         with smtplib.SMTP("127.0.0.1", self.ports["smtp"]) as client:
             client.sendmail(sender, [recipient], raw)
+
+    def names(self, address: str = BOT) -> set[str]:
+        """Of the mails of a mailbox, none of which is opened: Dovecot gives each another file as it is looked at."""
+        return {file.name.partition(":")[0] for file in self._mails(address, "*")}
 
     def flags(self, address: str = BOT) -> dict[str, str]:
         """The mails of a mailbox that somebody has looked at, by their files, with the flags that they have."""

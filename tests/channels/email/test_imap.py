@@ -89,7 +89,7 @@ def test_whatever_bytes_come_a_response_is_read_or_refused():
 
 
 @asynccontextmanager
-async def talking(host: ImapHost, patience: float = 5.0) -> AsyncIterator[Imap]:
+async def talking(host: ImapHost, patience: float = 30.0) -> AsyncIterator[Imap]:
     http = TrustedHttp()
     try:
         async with hosting(host.serve) as port, http.dial("127.0.0.1", port, tls=False) as stream:
