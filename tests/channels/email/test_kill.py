@@ -130,7 +130,7 @@ async def test_no_mail_is_lost_and_a_double_has_the_same_id_however_the_gateway_
                 await asyncio.to_thread(server.post, mail, f"user{number}@people.example", ADDRESS)
                 await has(number + 1)
             await has(MAILS, MAILS + len(KILLED_AT_SENDING))
-            while [*server.flags(ADDRESS).values()].count("S") < MAILS:  # each is marked beside its answer
+            while [*server.flags(ADDRESS).values()].count("S") < MAILS:  # noqa: ASYNC110  each is marked beside its answer
                 await asyncio.sleep(0.01)
         finally:
             keeping.cancel()
