@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -157,6 +158,12 @@ async def process_with(home: Path, what: str = "") -> AsyncIterator[asyncio.subp
         yield process
     finally:
         await kill(process)
+
+
+def freeze(process: asyncio.subprocess.Process) -> None:
+    """When this returns, it is: a signal is heard when its turn comes."""
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
 
 
 def grave(findings: list[Diagnosis]) -> list[Diagnosis]:

@@ -6,7 +6,6 @@ Faults that do not touch each other are planted into one home and looked for at 
 import asyncio
 import logging
 import os
-import signal
 import socket
 import sys
 import time
@@ -48,7 +47,8 @@ from everloop.store import schema
 from everloop.store.sqlite import SqliteStore
 from everloop.store.vault import EncryptedVault, key_of
 from everloop.tools.sandbox.choose import Confinement, Unconfined
-from tests.app.doctor.home import DoctoredHome, ModelHost, grave, process_with
+from tests.app.doctor.home import DoctoredHome, ModelHost, freeze, grave, process_with
+from tests.ports import free_port
 
 YEAR = 365 * 86_400.0
 TLS = 'tls_cert = "c.pem"\ntls_key = "k.pem"'
@@ -176,8 +176,7 @@ async def test_what_is_wrong_in_settings_and_network_is_found(
     alone.setenv("EVERLOOP_AGENTS_DEFAULTS_MODEL", "x")
     alone.setitem(sys.modules, "obstore", None)
     host[0].status, host[0].headers = 401, {"Date": formatdate(time.time() - YEAR, usegmt=True)}
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        alone.setenv("HTTPS_PROXY", f"http://127.0.0.1:{closed.getsockname()[1]}")
+    alone.setenv("HTTPS_PROXY", f"http://127.0.0.1:{free_port()}")
     with socket.create_server(("127.0.0.1", home.port)):
         before = home.listing()
         findings = await home.examine()
@@ -258,7 +257,7 @@ async def test_what_is_wrong_in_the_home_is_found(home: DoctoredHome):
     (home.path / "vault.key").chmod(0o644)
     async with process_with(home.path) as process:
         (home.path / "run" / "999999-1-abcd").touch()
-        os.kill(process.pid, signal.SIGSTOP)
+        freeze(process)
         findings = await home.examine()
     assert missed(IN_THE_HOME, findings) == []
 
@@ -488,7 +487,7 @@ class TestAlone:
 
     async def test_who_holds_the_write_lock_is_named(self, home: DoctoredHome):
         async with process_with(home.path, "lock") as process:
-            os.kill(process.pid, signal.SIGSTOP)
+            freeze(process)
             found = await home.examine()
         locked = Planted("store-lock", "broken", f"process {process.pid} (", f"kill -CONT {process.pid}")
         assert missed([locked], found) == []
@@ -499,9 +498,7 @@ class TestAlone:
         assert missed([locked], await home.examine()) == []
 
     async def test_a_server_that_is_not_there_is_found(self, home: DoctoredHome):
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            port = closed.getsockname()[1]
-        home.write_config(f"[store]\nurl = 'postgresql://x:canary@127.0.0.1:{port}/x'\n")
+        home.write_config(f"[store]\nurl = 'postgresql://x:canary@127.0.0.1:{free_port()}/x'\n")
         found = await home.examine()
         away = "does not answer"
         planted = [
@@ -520,8 +517,7 @@ class TestAlone:
             Planted("model-facts", "advice", "nobody knows how much", "agents.defaults.context_window"),
         ]
         assert missed(named, await home.examine()) == []
-        with socket.create_server(("127.0.0.1", 0)) as closed:
-            home.base = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        home.base = f"http://127.0.0.1:{free_port()}/v1"
         home.write_config()
         away = [
             Planted("hosts", "broken", "custom: not reachable", "providers.custom.api_base"),
