@@ -15,6 +15,7 @@ from ..ports.log_lines import FILE, FOLDER, LogLine
 
 LOOK = 0.25  # seconds between looks for more
 MOST = 200  # lines that are told at once
+TOO_LARGE = 100_000_000  # bytes of a file, which everloop lets none of them grow to
 
 
 class Tail:
@@ -69,6 +70,11 @@ def put_aside(path: Path) -> list[Path]:
     """The files that were put aside, the oldest first."""
     found = [each for each in path.parent.glob(f"{path.name}.*") if each.suffix[1:].isdecimal()]
     return sorted(found, key=lambda each: int(each.suffix[1:]), reverse=True)
+
+
+def too_large_in(home: Path) -> list[Path]:
+    """The files of the log that something else has filled, which nobody had better read whole."""
+    return [path for path in (home / FOLDER).glob(f"{FILE}*") if path.stat().st_size > TOO_LARGE]
 
 
 def older_lines(path: Path) -> Iterator[LogLine]:

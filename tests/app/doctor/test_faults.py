@@ -415,7 +415,9 @@ class TestAlone:
         with (home.path / "logs" / "everloop.log").open("wb") as file:
             file.truncate(3_000_000_000)
         large = Planted("log", "advice", "everloop.log takes 3,000 MB", "rm ")
-        assert missed([large], await home.examine()) == []
+        found = await home.examine()
+        assert missed([large], found) == []
+        assert [each for each in found if "has not ended" in each.what] == []  # nor has anybody read it
 
     @pytest.mark.parametrize(
         ("setting", "fault"),

@@ -20,7 +20,7 @@ from ...ports.log_lines import FILE, FOLDER
 from ...settings import Settings
 from ...settings.unused import switched_on
 from ..channels import NEEDED
-from ..log_tail import read_since
+from ..log_tail import read_since, too_large_in
 from ..presets import Presets
 from ..schedules import zone_here
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
@@ -146,6 +146,8 @@ async def _of_log(patient: Patient) -> tuple[str, float] | None:
     """Whose lines of later tell that the clock has gone back, as where its battery is empty."""
     path = patient.home / FOLDER / FILE
     if not os.access(path, os.R_OK) or not await aside(os.path.isfile, path):
+        return None
+    if await aside(too_large_in, patient.home):  # which the check of the log tells
         return None
     later = await aside(read_since, patient.home, time.time() + SKEWED)
     try:

@@ -12,7 +12,7 @@ from ...ports.jobs import JobRow
 from ...ports.log_lines import FILE, FOLDER
 from ...store.holders import names_in, start_time
 from ...store.onlooking import Onlooker
-from ..log_tail import read_since
+from ..log_tail import read_since, too_large_in
 from .check import Check, Patient, advice, aside, broken, fine, found_or_fine, many, skipped
 from .network import unreachable
 from .processes import command_of, is_stopped, listener_at, runners_of
@@ -21,7 +21,6 @@ LATE = 600.0  # seconds that a job may be overdue
 DAY = 86_400.0
 ANSWER = 10.0  # seconds for a gateway: one that is busy, on a machine that is, is not broken
 BUSY = ".busy-"
-TOO_LARGE = 100_000_000  # bytes of a file of the log
 
 
 async def look_at_run(patient: Patient) -> Sequence[Diagnosis]:
@@ -162,7 +161,7 @@ def _failed(rows: Sequence[JobRow]) -> Iterator[Diagnosis]:
 
 async def look_at_log(patient: Patient) -> Sequence[Diagnosis]:
     since, folder = time.time() - DAY, patient.home / FOLDER
-    if large := await aside(lambda: [path for path in folder.glob(f"{FILE}*") if path.stat().st_size > TOO_LARGE]):
+    if large := await aside(too_large_in, patient.home):
         return [
             advice(
                 f"{large[0]} takes {large[0].stat().st_size / 1e6:,.0f} MB, which everloop lets none of them grow to",
