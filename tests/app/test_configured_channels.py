@@ -73,7 +73,7 @@ async def test_a_change_that_met_an_outage_is_followed_afterwards(tmp_path: Path
                 await configured.follow()
             channels.more.clear()
             watching = asyncio.ensure_future(configured.watch())
-            await asyncio.wait_for(channels.more.wait(), 30)
+            await asyncio.wait_for(channels.more.wait(), 60)
             watching.cancel()
             await asyncio.wait([watching])
     assert channels.told == ["start webhook", "end webhook", "start webhook"]

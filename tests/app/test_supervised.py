@@ -28,7 +28,7 @@ async def break_off(names: set[str]) -> None:
     """Have each of these tasks fail where it waits; one that is at work just now waits in a moment. That nobody has
     ended it is told apart from an end."""
     left = {f"everloop-{name}" for name in names}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while left:
             for task in asyncio.all_tasks():
                 waits: Any = getattr(task, "_fut_waiter", None)  # nothing else reaches into a task without ending it
@@ -38,7 +38,7 @@ async def break_off(names: set[str]) -> None:
 
 
 async def until_begun_again(door: Door, names: set[str]) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             tasks = {each["name"]: each for each in (await door.get("/api/tasks"))["tasks"]}
             if all(tasks[name]["restarts"] and tasks[name]["state"] != "waiting" for name in names & tasks.keys()):

@@ -235,7 +235,7 @@ class OwnersHouse:
         before = len(self.model.shown)
         async with client.post(path) as answer:
             self.told.append((path, await answer.text()))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while begins and answer.status < 300 and not self._is_told_since(before):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 

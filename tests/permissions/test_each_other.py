@@ -133,7 +133,7 @@ async def live(door: Door, role: Role) -> Recorded:
                 await wire.send_json({"type": "message", "id": f"w{n}", "session": own, "content": words})
                 frame: dict[str, Any] = {}
                 while frame.get("type") not in ("response", "approval"):
-                    frame = await wire.receive_json(timeout=30)
+                    frame = await wire.receive_json(timeout=60)
                     kept.hear(str(frame))
                 kept.add("thread", frame["thread"])
                 kept.add("approval", *filter(None, [frame.get("approval")]))
@@ -367,7 +367,7 @@ async def test_no_frame_tells_one_anything_of_the_other(door: Door, one: Role, o
         await wire.send_json({"type": "status"})
         frame: dict[str, Any] = {}
         while not (frame.get("type") == "status_result" and frame.get("session") is None):
-            frame = await wire.receive_json(timeout=30)
+            frame = await wire.receive_json(timeout=60)
             told.append(str(frame))
     assert [each for each in told if kept.finds(each)] == []
     assert len(told) > 5

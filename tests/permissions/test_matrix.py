@@ -182,11 +182,11 @@ async def test_every_frame_is_taken_of_each_role_as_it_is_declared(door: Open, r
             given = {key: str(each).format(who=role.name) if key == "session" else each for key, each in fields.items()}
             await wire.send_json({"type": name, **given})
             await wire.send_json({"type": "status", "session": f"api:none-{name}"})
-            while (frame := await wire.receive_json(timeout=30)).get("type") != "status_result":
+            while (frame := await wire.receive_json(timeout=60)).get("type") != "status_result":
                 if frame["type"] == "error" and frame["code"] == "forbidden":
                     refused.append(name)
             if name == "status":
-                await wire.receive_json(timeout=30)
+                await wire.receive_json(timeout=60)
     needs = {frame.__struct_config__.tag: scope for frame, scope in NEEDS.items()}
     assert refused == [name for name in FRAMES if not may_ask(Permission((needs[name],)), role)]
 
