@@ -120,9 +120,10 @@ async def test_a_host_that_does_not_answer_is_asked_for_days_and_then_it_is_kept
         await agent.ask("/new", session="page:one")
         for _ in range(11):
             await pass_time(clock, 6 * 3600)
-        after_days = await results(agent)
+            after_days = await results(agent)
         for _ in range(3):
             await pass_time(clock, 6 * 3600)
+            await results(agent)
         await settled(agent.store)
         history = (await agent.store.document("owner", HISTORY)).body
     assert [result.split(" since ")[0] for _, result in after_days] == ["no answer"]
