@@ -14,6 +14,7 @@ from everloop.app.secrets import kept_secrets
 from everloop.app.settings_files import SettingsFiles
 from everloop.testing import Say, ScriptedModel
 from everloop.testing.model_server import ModelServer
+from tests.strays import told_by
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ async def test_settings_that_cannot_be_used_change_nothing_and_say_why_once(
     assert problem.startswith("The settings have changed and cannot be used: ")
     assert problem.endswith("What was in force before stays so.")
     assert why.replace("\\", "") in problem
-    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [problem]
+    assert told_by("everloop", (each for each in caplog.records if each.levelname == "WARNING")) == [problem]
 
 
 async def test_a_file_that_is_put_back_as_it_was_is_no_problem_any_more(tmp_path: Path, model: ModelServer):

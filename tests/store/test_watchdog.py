@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.strays import told_by
 
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
@@ -91,7 +92,7 @@ async def test_one_of_ours_that_runs_as_another_user_is_said_so_once(tmp_path, c
     with frozen(tmp_path, "ours") as process:
         for seconds in (1.0, 2.0, 3.0):
             watchdog.waited(seconds)
-        assert [record.getMessage() for record in caplog.records] == [
+        assert told_by("everloop", caplog.records) == [
             f"process {process.pid} holds the database's write lock since 1 s",
             f"ending process {process.pid}, which blocks the database",
             f"process {process.pid} is another user's: end it, nothing can be written before",

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import pytest
+from tests.strays import told_by
 
 from everloop.core.mail import Address, Inbound, Said
 from everloop.core.message import said
@@ -180,7 +181,7 @@ async def test_an_asyncpg_that_has_changed_inside_is_asked_by_its_public_interfa
             made[0].close()
             assert (await store.receive(letter("last"))).id > max(receipt.id for receipt in receipts)
     assert [type(wire) for wire in made] == [FetchingWire, FetchingWire]
-    told = [record.getMessage() for record in caplog.records]
+    told = told_by("everloop", caplog.records)
     assert len(told) == 1
     assert "public interface" in told[0]
 
@@ -208,4 +209,4 @@ async def test_a_server_that_is_away_is_no_fault_to_be_told_of_with_a_traceback(
         except ConnectionRefusedError:
             pool.warning("Failed to restore the pool connection floor; retrying", exc_info=True)
         pool.warning("Pool.close() is taking over 60 seconds to complete.")
-    assert [record.getMessage() for record in caplog.records] == ["Pool.close() is taking over 60 seconds to complete."]
+    assert told_by("asyncpg", caplog.records) == ["Pool.close() is taking over 60 seconds to complete."]

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strays import told_by
 
 import everloop
 from everloop.errors import (
@@ -506,8 +507,8 @@ async def test_an_answer_is_worth_more_than_its_recording(
     (tmp_path / "file").touch()
     async with ModelServer([Status(200, "hi")]) as server:
         assert await ask(Recorder(network, tmp_path / "file" / "it.cassette"), server.url) == (200, [b"hi"], "ok")
-    (warning,) = [entry for entry in caplog.records if entry.levelno == logging.WARNING]
-    assert "could not be recorded" in warning.getMessage()
+    (warning,) = told_by("everloop", (entry for entry in caplog.records if entry.levelno == logging.WARNING))
+    assert "could not be recorded" in warning
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.strays import told_by
 
 from everloop.errors import ToolError
 from everloop.tools.sandbox import portable
@@ -73,12 +74,12 @@ async def test_it_is_chosen_on_macos_if_it_works_and_says_that_it_is_experimenta
 ) -> None:
     way = await choose_way(fake(tmp_path, 'test "$1" = -p && shift 2 && exec "$@"'), platform="darwin")
     assert isinstance(way, Seatbelt)
-    assert [record.getMessage() for record in caplog.records] == [EXPERIMENTAL]
+    assert told_by("everloop", caplog.records) == [EXPERIMENTAL]
 
 
 async def test_the_ways_of_linux_say_nothing_of_the_kind(caplog: pytest.LogCaptureFixture) -> None:
     await choose_way(unsafe=True, platform="linux")
-    assert caplog.records == []
+    assert told_by("everloop", caplog.records) == []
 
 
 async def test_else_commands_are_refused_there(tmp_path: Path) -> None:
