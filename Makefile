@@ -13,10 +13,10 @@ run: .venv/.run ## set up and open the chat
 page: .venv/.run ## set up and serve the page, the APIs and channels
 	@.venv/bin/python -m everloop gateway
 
-# Many tests wait for a moment, so that four at once keep two cores busy. Hundreds start everloop, which none of them
+# Many tests wait for a moment, so that three at once keep two cores busy. Hundreds start everloop, which none of them
 # should compile. What `lint` has just tried is not tried again, and types are looked at beside the tests: mypy keeps but
 # one core busy.
-PYTEST = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+PYTEST = PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: lint ## set up and test everything, with lint and types
 	@.venv/bin/python -m compileall -q -j 2 src
