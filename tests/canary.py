@@ -29,6 +29,8 @@ from pathlib import Path
 
 import pytest
 
+from everloop.cli import logbook
+
 PREFIX = "sk-canary"
 LOGGERS = ("everloop", "asyncio", "aiohttp", "asyncpg", "")
 PUT_BY_TESTS = ("config.toml", "config.json", "*.key", "key.txt")
@@ -102,6 +104,11 @@ class Ear(logging.Handler):
         """What was heard since the last time. Commands that ran in this process have changed what is said."""
         heard, self._heard = self._heard, []
         logging.getLogger("everloop").setLevel(logging.DEBUG)
+        for logger in map(logging.getLogger, logbook.LOGGERS):
+            logger.propagate = True
+            for book in [each for each in logger.handlers if isinstance(each, logbook.LogFile)]:
+                logger.removeHandler(book)
+                book.close()
         return heard
 
     def listen(self) -> None:

@@ -18,6 +18,7 @@ from tests.channels.matrix.secretive import further_device, secretive
 from tests.channels.matrix.synapse import Synapse
 
 CANARY = "a canary that nobody at the homeserver reads"
+APPROVAL = "an approval that nobody there reads"
 FILE = OutgoingFile("song.txt", "text/plain", f"{CANARY} in a file".encode())
 
 
@@ -30,7 +31,7 @@ async def test_nothing_of_an_encrypted_room_lies_readable_on_the_homeserver(bot:
         assert await channel.chat_with(anna.user) == f"@{room}"
         draft = await channel.preview(place_of(heard), "", said[1], heard.reply_to)
         await channel.send(part_for(heard, said[2], draft=draft))
-        asked = await channel.send(part_for(heard, said[3], key="k2", approval="yes"))
+        asked = await channel.send(part_for(heard, said[3], key="k2", approval=APPROVAL))
         pressed = {"rel_type": "m.annotation", "event_id": asked, "key": "✅"}
         await anna.send(room, {"m.relates_to": pressed}, "m.reaction")
         await anna.say(room, "/approve no")
@@ -39,7 +40,7 @@ async def test_nothing_of_an_encrypted_room_lies_readable_on_the_homeserver(bot:
         await channel.send(part_for(heard, "", key="k3", files=(FILE,)))
         shown = await anna.until(lambda me: len(me.said(room, bot.user)) == 5 and me.shown(room, bot.user))
         assert (heard.text, shown) == (said[0], [said[2], said[4], "song.txt"])
-        assert [text for text in (CANARY, "song.txt", "org.everloop.approval") if synapse.has_stored(text)] == []
+        assert [text for text in (CANARY, "song.txt", APPROVAL) if synapse.has_stored(text)] == []
 
         await anna.say_in_clear(await anna.make_room(bot.user, direct=True), "hello in clear")  # the control
         plain = (await listener.hears(3))[2]
